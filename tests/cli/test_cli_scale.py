@@ -260,8 +260,8 @@ ERRORS = [
     ),
     # was passed over in silence
     (
-        ("fit", "{bits}", "--labels", "{csv}", *ASKED, "--cv", "1"),
-        "set the parameter itself, as in",
+        ("fit", "{bits}", "--labels", "{csv}", *ASKED, "--member", "a.csv"),
+        "--member does not go with",
     ),
     (("fit", "{parts}", "--target", "z", "--environment", "place"), "'z'"),
     (("fit", "{parts}", *ASKED, "--max-memory", "lots"), "--max-memory must be"),

@@ -157,7 +157,11 @@ def check_same_values(rng, card):
 
 
 def check_default_fit(rng, card):
-    """A card judges by `min_utility="auto"` itself, and a default fit is that of the processor."""
+    """A card judges by `min_utility="auto"` itself, and a default fit is that of the processor.
+
+    By default all counts come from the card once, to find columns that determine the environment;
+    where nothing has to be replicated the card examines all candidates.
+    """
     X, y, environments, _ = draw_bits(rng, 300, 4)
     limits = []
     shortlist = CardShortlister.shortlist
@@ -168,10 +172,13 @@ def check_default_fit(rng, card):
 
     with told_where(card), pytest.MonkeyPatch.context() as patch:
         patch.setattr(CardShortlister, "shortlist", note_limit)
-        on_cpu = ICSCMClassifier(device="cpu").fit(X, y, environments=environments)
-        on_card = ICSCMClassifier(device="cuda").fit(X, y, environments=environments)
-    assert on_cpu.trace_ == on_card.trace_
-    assert on_cpu.model_ == on_card.model_
+        for settings in ({}, {"min_replication": 0.0}):
+            on_cpu = ICSCMClassifier(device="cpu", **settings)
+            on_card = ICSCMClassifier(device="cuda", **settings)
+            on_cpu.fit(X, y, environments=environments)
+            on_card.fit(X, y, environments=environments)
+            assert on_cpu.trace_ == on_card.trace_
+            assert on_cpu.model_ == on_card.model_
     assert limits
     assert min(limits) > 0
 

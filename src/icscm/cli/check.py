@@ -11,7 +11,7 @@ import numpy as np
 
 from icscm._types import FloatArray
 from icscm.cli import console, files
-from icscm.cli.genomes import open_genomes, read_any_samples, read_labels
+from icscm.cli.genomes import open_genome_file, read_any_samples, read_labels
 from icscm.cli.group import main, name_option
 from icscm.cli.options import COLUMNS, FILE, LABELS, READING, Options, add_options
 from icscm.cli.outcomes import TargetValues, find_outcome
@@ -110,7 +110,7 @@ def _check_genomes(data: Path, options: Options, alpha: float) -> _CheckedTable:
     outcome = find_outcome(np.asarray(labels.column(roles.target).to_pylist()), options["outcome"])
     are_independent = roles.group is None and roles.weight is None
     if outcome.has_two_classes and are_independent:
-        with open_genomes(data, options) as store:
+        with open_genome_file(data, options) as store:
             countable = open_bits(
                 store,
                 labels,

@@ -119,20 +119,20 @@ click.Group.add_command(main, fit, "report")
 
 
 def _check_threshold(threshold: str | None, route: Route) -> None:
-    """Raise for a threshold that cannot be read, or needs rows that are not in memory."""
+    """Raise for a threshold that cannot be read, or needs rows that cannot be taken."""
     if threshold is None:
         return
-    if route == Route.MEMORY:
+    if route in (Route.MEMORY, Route.PACKED):
         read_threshold(threshold)
     else:
         fix_threshold(threshold, _ELSEWHERE)
 
 
 def _set_threshold(learned: Learned, options: Options, progress: Progress) -> None:
-    """Give the model its threshold; outside memory it is a number, or follows from costs."""
+    """Give the model its threshold; without rows it is a number, or follows from costs."""
     from icscm.validation.tuning import choose_threshold
 
-    samples = learned.samples  # None outside memory, where no rows are needed
+    samples = learned.samples  # None where rows cannot be taken, and none are needed
     with progress.stage("Choosing the threshold"), hide_repeated_warnings():
         threshold = choose_threshold(
             learned.learner,

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from icscm.cli import files
 from icscm.cli.options import Options
 from icscm.exceptions import IcscmError
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def open_genomes(data: Path, options: Options) -> Iterator[BitFile]:
+def open_genome_file(data: Path, options: Options) -> Iterator[BitFile]:
     """A packed store; a presence/absence table (.Rtab) is packed to a temporary one."""
     from icscm.sources.bits.packing import open_packed
 
@@ -54,6 +56,24 @@ def read_labels(options: Options) -> tuple[pyarrow.Table, Roles]:
     return labels, roles_with_misread
 
 
+def read_genome_samples(store: BitFile, options: Options) -> Samples:
+    """The genomes of a packed store that `--labels` names, as a table to learn from.
+
+    They are in the order of the store, so that the order of the labels does not matter.
+    """
+    from icscm.sources.bits.genomes import open_genomes
+
+    labels, roles = read_labels(options)
+    column_names = labels.column_names
+    genome_column = options["sample_column"] or column_names[0]
+    check_columns([genome_column], column_names, describe_path(options["labels"]))
+    genomes = open_genomes(store, labels.column(genome_column).to_pylist())
+
+    order_in_store = np.argsort(genomes.samples)
+    in_order = replace(genomes, samples=genomes.samples[order_in_store])
+    return io_roles.make_samples(in_order, labels.take(order_in_store), roles)
+
+
 def _reject_categories(options: Options) -> None:
     """Raise if columns are declared categories."""
     if options["categories"]:
@@ -75,7 +95,7 @@ def read_any_samples(data: Path, options: Options) -> Samples:
     check_columns([genome_column], column_names, describe_path(labels_path))
     genome_names = samples.X.column(genome_column).to_pylist()
 
-    with open_genomes(data, options) as store:
+    with open_genome_file(data, options) as store:
         genes = read_patterns(store, genome_names)
     chosen_genes = io_roles.choose_features(
         genes.column_names,

@@ -26,8 +26,6 @@ class Route(StrEnum):
 _SMALLER_TABLE = "prepare the files, or raise --max-memory"
 _ALL_GENES = "a store is used with all its genes; take genes out of the table before it is packed"
 _NO_CATEGORIES = "a gene is present or absent"
-_SET_VALUES = "set the parameter itself, as in --p 2 or --max-leaves 8"
-_NO_SUBSAMPLES = "omit it, or take a subset of the genomes with a shorter table of --labels"
 _IN_ONE_PROCESS = "a store of bits is small and is read in this process; omit --dask and --workers"
 
 _NO_WEIGHTS = "weights are for tables in memory; omit it, or repeat rows in the files"
@@ -43,8 +41,6 @@ _INSTEAD = {
         "weight": _NO_WEIGHTS,
     },
     Route.PACKED: {
-        "cv": _SET_VALUES,
-        "stability": _NO_SUBSAMPLES,
         "weight": _NO_WEIGHTS,
         "only": _ALL_GENES,
         "drop": _ALL_GENES,

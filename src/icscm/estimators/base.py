@@ -36,7 +36,7 @@ from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.gpu.card import check_device
 from icscm.sources.memory import open_memory
 from icscm.stats.giveaways import DETERMINES
-from icscm.tables.columns import is_dask
+from icscm.tables.columns import StoredTable, is_dask
 from icscm.tables.environments import warn_of_sparse
 from icscm.tables.labels import code_known, find_series_names
 from icscm.tables.parsing import check_rows
@@ -60,11 +60,18 @@ def warn_of_environments(countable: Countable[Any], consequence: str) -> None:
 
 
 def find_opener(X: Any) -> Callable[..., Countable[Any]]:
-    """Return the function that opens a table; the rows of a Dask collection stay where they are."""
+    """Return the function that opens a table.
+
+    The rows of a Dask collection and of a packed store stay where they are.
+    """
     if is_dask(X):
         from icscm.sources.dask.opening import open_dask  # dask is an extra
 
         return open_dask
+    if isinstance(X, StoredTable):
+        from icscm.sources.bits.opening import open_rows  # pyarrow is slow to import
+
+        return open_rows
     return open_memory
 
 
@@ -129,7 +136,8 @@ class BaseRuleClassifier(DescribingMixin, ClassifierMixin, BaseEstimator):  # ty
         Parameters
         ----------
         X : array, frame, sparse matrix or Dask collection of shape (n_samples, n_features)
-            The features: numbers, text, categories and booleans, missing values among them.
+            The features: numbers, text, categories and booleans, missing values among them. Or
+            genomes of a packed store, from `icscm.sources.open_genomes`.
         y : array-like of shape (n_samples,)
             Labels of two classes; the second in order is the positive one.
         environments : array-like of shape (n_samples,), str or list of str, optional

@@ -228,12 +228,12 @@ class Samples(Roles):
 
     Parameters
     ----------
-    X : the columns to learn from.
+    X : the columns to learn from, a table in memory or in a store.
     y : outcome of each row; with `positive` values chosen, whether it is one of them.
     environments, groups, weights : of each row; None if no column was named.
     """
 
-    X: pyarrow.Table
+    X: Any
     y: Array
     environments: Array | None
     groups: Array | None = None
@@ -259,14 +259,21 @@ def read_samples(
     columns = choose_features(table.column_names, chosen_roles, drop, only, where)
     roles = find_labelling([tally_roles(table, chosen_roles)], chosen_roles)
     rows = roles.apply(table)
+    return make_samples(rows.select(columns), rows, roles)
 
+
+def make_samples(X: Any, rows: pyarrow.Table, roles: Roles) -> Samples:
+    """Make the samples of which X holds what is learned from, and `rows` the columns with a role.
+
+    Both have the same rows: `rows` is what `Roles.apply` returned.
+    """
     environments = None
     if roles.environment is not None:
         environments = np.fromiter(rows.column(roles.environment).to_pylist(), dtype=object)
         _check_environments(environments, roles.environment)
     return Samples(
-        X=rows.select(columns),
-        y=np.array(rows.column(target).to_pylist()),
+        X=X,
+        y=np.array(rows.column(roles.target).to_pylist()),
         environments=environments,
         groups=None if roles.group is None else read_groups(rows, roles.group),
         weights=None if roles.weight is None else read_weights_of_rows(rows, roles.weight),

@@ -72,18 +72,24 @@ class ShapeChoice:
         return self.scores.get("tree", 0.0) > self.scores[self.chosen] + MIN_GAIN
 
 
-def count_steps(countable: Countable[Any], n_rows: int, *, n_steps_of_number: int = 20) -> int:
+def count_steps(
+    countable: Countable[Any],
+    n_rows: int,
+    *,
+    n_steps_of_number: int = 20,
+    n_cells_of_step: int = 1,
+) -> int:
     """Count the steps of a scan: a step for each cell of the table, some for each number tested.
 
     There is a number for each bin and environment. Testing one takes as long as counting many
-    cells, and a tree tests it more often.
+    cells, and a tree tests it more often. Of packed bits many cells are counted in a step.
     """
     source = countable.source
     columns = np.arange(countable.n_features)
-    n_cells = n_rows * len(columns)
+    n_steps_of_cells = divide_up(n_rows * len(columns), n_cells_of_step)
     n_bins = int(source.columns.count_bins(columns).sum())
     n_numbers = n_bins * len(source.environments)
-    return n_cells + n_steps_of_number * n_numbers
+    return n_steps_of_cells + n_steps_of_number * n_numbers
 
 
 def choose_shape(countable: Countable[Any], chains: Mapping[str, Settings]) -> ShapeChoice:

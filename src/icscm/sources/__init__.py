@@ -16,6 +16,7 @@ _HOMES = {
     "open_files": "icscm.sources.files.opening",
     "open_dask": "icscm.sources.dask.opening",
     "open_bits": "icscm.sources.bits.opening",
+    "open_genomes": "icscm.sources.bits.genomes",
     "open_sites": "icscm.sources.sites",
 }
 

@@ -10,15 +10,16 @@ A column holds numbers, or levels of a category (text, booleans, categoricals). 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from icscm._lazy import is_sparse, nw
-from icscm._types import Array, BoolArray
+from icscm._types import Array, BoolArray, IntArray
 from icscm.exceptions import IcscmError
 
 if TYPE_CHECKING:
@@ -94,6 +95,51 @@ Column = Numbers | Levels | Dates
 Columns = Sequence[Column] | Mapping[int, Column]
 
 
+class StoredTable(ABC):
+    """A table that stays where it is stored: rows of it can be taken, and single columns read.
+
+    It has too many columns to read all of them. Learners count in the store, and models need only
+    the columns of their rules.
+    """
+
+    @property
+    @abstractmethod
+    def names(self) -> Sequence[str] | None:
+        """The names of the columns; None where they go by their positions."""
+
+    @property
+    @abstractmethod
+    def description(self) -> str:
+        """What it is, as errors name it."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """The numbers of rows and columns."""
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __array__(self, *_: Any, **__: Any) -> Array:
+        """Raise with one sentence: other estimators ask for an array of all cells."""
+        raise self.make_error()
+
+    def make_error(self) -> IcscmError:
+        """Make the error for what needs all cells."""
+        return IcscmError(
+            f"X is {self.description}, of which rules, trees, forests and scores are learned; all "
+            "else needs a table in memory"
+        )
+
+    @abstractmethod
+    def take_rows(self, rows: IntArray) -> Self:
+        """Return the table of some rows, given by their positions."""
+
+    @abstractmethod
+    def read_column(self, position: int, name: str | None) -> Column:
+        """Read a column: by name where the table has names and one is given, else by position."""
+
+
 def is_frame(X: Any) -> bool:
     """Return whether X is a table with named columns."""
     if isinstance(X, np.ndarray):  # the usual case: narwhals would be slow to say so
@@ -160,6 +206,8 @@ def count_rows(X: Any) -> int:
 
 def take_rows(X: Any, rows: Array) -> Any:
     """Select rows of any kind of table, which keeps its names and types."""
+    if isinstance(X, StoredTable):
+        return X.take_rows(rows)
     if is_frame(X):
         return open_frame(X)[rows].to_native()
     return X[rows]
@@ -236,6 +284,8 @@ def list_names(X: Any) -> list[str]:
 
 def read_column(X: Any, position: int, name: str | None) -> Column:
     """Read a column: by name where the table has names and one is given, else by position."""
+    if isinstance(X, StoredTable):
+        return X.read_column(position, name)
     description = f"column {position}"
     if is_sparse(X):
         values = X[:, [position]].toarray().ravel()

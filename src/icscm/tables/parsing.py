@@ -181,6 +181,8 @@ class ParsedTable:
 
 def read_table(X: Any) -> ParsedTable:
     """Read the table that `fit` was given: of numbers, or of columns of any kind."""
+    if isinstance(X, columns.StoredTable):
+        raise X.make_error()
     X = columns.bring(X)
     if columns.is_frame(X):
         return _read_frame(columns.open_frame(X))
@@ -413,6 +415,11 @@ def _read_rows(
     X: Any, rules: Sequence[ColumnRule], validate: Validate, names: Sequence[str] | None
 ) -> Any:
     """Read rows to predict: a frame as it is, a sparse matrix, values on a card, or an array."""
+    if isinstance(X, columns.StoredTable):
+        goes_by_position = X.names is None or not _list_known_names(rules, names)
+        if goes_by_position:
+            validate(X, skip_check_array=True)  # the number of columns must be that at fitting
+        return X
     if columns.is_frame(X):
         frame = columns.open_frame(X).to_native()
         if _is_matched_by_name(frame, rules, names):

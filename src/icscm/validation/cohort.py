@@ -13,11 +13,12 @@ import numpy as np
 import pandas as pd
 
 from icscm._types import Array, BoolArray, FloatArray, IntArray
+from icscm.estimators.base import find_opener
 from icscm.exceptions import LeftOutWarning
 from icscm.sources.countable import BinningConfig, Countable
-from icscm.sources.memory import open_memory
 from icscm.sources.stored import StoredSource
 from icscm.tables.columns import (
+    StoredTable,
     count_rows,
     fill_numbers,
     find_empty_columns,
@@ -162,7 +163,8 @@ class Cohort:
 
     def open(self, preparation: BinningConfig) -> Countable[StoredSource]:
         """Bin the rows, for our learners that share this preparation."""
-        return open_memory(
+        open_table = find_opener(self.X)
+        return open_table(
             self.X,
             self.y,
             environments=self.environments,
@@ -250,7 +252,8 @@ def _make_cohort(
     X, environments = take_environments(X, environments)
     X, groups = take_environments(X, groups, "groups")
     # lists and sparse matrices become what rows can be taken of
-    rows = X if is_frame(X) or isinstance(X, np.ndarray) else read_table(X).rows
+    can_be_taken = is_frame(X) or isinstance(X, np.ndarray | StoredTable)
+    rows = X if can_be_taken else read_table(X).rows
     n_rows = count_rows(rows)
     outcome = read(y, n_rows)
 

@@ -28,7 +28,7 @@ from icscm.parameters import allow, check_value, make_generator
 from icscm.progress import track
 from icscm.report.importances import METRICS, PermutationImportance
 from icscm.stats.ranking import compute_auc
-from icscm.tables.columns import find_names, is_frame, open_frame
+from icscm.tables.columns import StoredTable, find_names, is_frame, open_frame
 from icscm.tables.environments import ALL_SAMPLES, shuffle_within
 from icscm.validation.cohort import Cohort, make_cohort
 from icscm.validation.fitting import predict_probability
@@ -92,6 +92,8 @@ def permutation_importance(
     2      B1  0.00
     """
     check_value("n_repeats", n_repeats, allow("int [1, 100000]"))
+    if isinstance(X, StoredTable):  # its columns cannot be permuted
+        raise X.make_error()
     seed = _draw_seed(random_state)
     cohort = make_cohort(X, y, environments=environments, may_lack=True)
     if max_rows is not None and max_rows < len(cohort):

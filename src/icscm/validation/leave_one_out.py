@@ -248,7 +248,8 @@ def leave_one_environment_out(
     estimator : classifier or regressor
         Any with scikit-learn's interface, including pipelines; it is not changed.
     X : array or frame of shape (n_samples, n_features)
-        The columns, passed to the estimator unchanged.
+        The columns, passed to the estimator unchanged. Of our rules, trees, forests and scores
+        also genomes of a packed store, from `icscm.sources.open_genomes`.
     y, environments : as for `ICSCMClassifier.fit`
         The outcome and the environment of each row. The outcome has two classes or, for other
         estimators than ours, several; for a regressor it is a number.

@@ -21,7 +21,7 @@ from icscm._repr import Display, DisplayMixin, display_frame
 from icscm._types import IntArray
 from icscm.engine.bits import expand
 from icscm.engine.threads import count_threads, run_tasks
-from icscm.estimators.base import BaseRuleClassifier
+from icscm.estimators.base import BaseRuleClassifier, find_opener
 from icscm.exceptions import IcscmError, IcscmWarning, UnstableModelWarning, warn
 from icscm.formatting import clip, count, format_name
 from icscm.model.forest import Forest, Model
@@ -32,8 +32,8 @@ from icscm.parameters import allow, check_value, make_generator
 from icscm.progress import track
 from icscm.report.content.stability import Frequency, Stability
 from icscm.sources.countable import Countable
-from icscm.sources.memory import open_memory
 from icscm.sources.stored import StoredSource
+from icscm.tables.columns import StoredTable
 from icscm.tables.environments import encode_environments, number_environments, take_environments
 from icscm.validation.fitting import describe_model
 
@@ -244,7 +244,8 @@ def stability_selection(
         raise IcscmError(f"environments is None, but {name} needs them; give a label per row")
     X, environments = take_environments(X, environments)
     X, groups = take_environments(X, groups, "groups")
-    samples = open_memory(
+    open_table = find_opener(X)
+    samples = open_table(
         X, y, environments=environments, groups=groups, preparation=estimator.prepare()
     )
     n_rows = int(samples.source.count_rows().sum())
@@ -255,10 +256,11 @@ def stability_selection(
         models = _learn_from_subsamples(estimator, samples, units, n_resamples=n_resamples, rng=rng)
         model_of_all_rows = _learn(estimator, samples, samples.source)
 
+    names = X.names if isinstance(X, StoredTable) else samples.names
     selection = _summarize(
         models,
         model_of_all_rows,
-        names=samples.names or range(samples.n_features),
+        names=names or range(samples.n_features),
         threshold=threshold,
         n_usable=count_usable_columns(samples.source),
     )

@@ -14,9 +14,8 @@ To count a pattern in segment a is to count the ones among the bits of its words
 select. Words lie in *tiles*: the same word of 64 patterns, next to each other.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,8 +42,9 @@ from icscm.engine.stores import Rows, Store, sort_rows
 from icscm.engine.threads import count_threads, divide_up, run_ahead, split_evenly
 from icscm.exceptions import IcscmError, reject_unknown
 from icscm.io.naming import check_columns
+from icscm.sources.bits.genomes import Genomes, find_samples, open_genomes
 from icscm.sources.bits.packing import open_packed
-from icscm.sources.bits.store import BLOCK_PATTERNS, BitFile, open_store, unpack
+from icscm.sources.bits.store import BLOCK_PATTERNS, BitFile, unpack
 from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.gpu.card import choose_card
 from icscm.sources.gpu.sending import UnsortedBits
@@ -253,7 +253,7 @@ class StoreRows:
     Attributes
     ----------
     samples : array of shape (n_rows,)
-        The positions of the samples in the store, ascending.
+        The positions of the samples in the store, in any order.
     outcomes : array of shape (n_rows,)
         0 or 1.
     environments : array of shape (n_rows,)
@@ -267,14 +267,13 @@ class StoreRows:
     environments: IntArray
     groups: IntArray | None = None
 
-    def sort(self) -> "StoreRows":
-        """Sort the rows by their position in the store."""
-        order = np.argsort(self.samples)
+    def take(self, rows: IntArray) -> "StoreRows":
+        """Select rows, by their positions among these."""
         return StoreRows(
-            samples=self.samples[order],
-            outcomes=self.outcomes[order],
-            environments=self.environments[order],
-            groups=None if self.groups is None else self.groups[order],
+            samples=self.samples[rows],
+            outcomes=self.outcomes[rows],
+            environments=self.environments[rows],
+            groups=None if self.groups is None else self.groups[rows],
         )
 
 
@@ -283,10 +282,16 @@ def make_packed_source(
 ) -> StoredSource:
     """Make a packed store countable, on the card where `config` says so."""
     n_environments = len(info.environments)
+    # In the order of the store, so that the bits of a segment are counted from left to right.
+    order_in_store = np.argsort(rows.samples)
+    in_store = rows.take(order_in_store)
+    position_in_store, sorted_rows = sort_rows(
+        in_store.outcomes, in_store.environments, n_environments
+    )
+    sample_of_sorted = in_store.samples[np.argsort(position_in_store)]
     # `position[i]` is the place of row i once rows are sorted by outcome and environment.
-    position, sorted_rows = sort_rows(rows.outcomes, rows.environments, n_environments)
-    row_of_sorted = np.argsort(position)
-    sample_of_sorted = rows.samples[row_of_sorted]
+    position = np.empty_like(position_in_store)
+    position[order_in_store] = position_in_store
 
     unsorted = UnsortedBits(
         n_columns=bits.n_patterns,
@@ -372,29 +377,56 @@ def open_bits(
     ...     print(ICSCMClassifier().fit_counts(countable).model_)
     A1 present and A2 present
     """
-    config = preparation or BinningConfig()
-    store = bits if isinstance(bits, BitFile) else open_store(bits)
     frame = open_frame(labels)
     names = list_names(labels)
     sample_column = names[0] if sample_column is None else sample_column
     wanted = [target, environments, groups, sample_column]
     check_columns([name for name in wanted if name is not None], names, "the table of labels")
 
-    # The rows, in the order of the table of labels.
-    samples = np.array(_find_samples(store, frame[sample_column].to_list()), dtype=np.int64)
-    n_rows = len(samples)
-    outcomes, classes = check_labels(frame[target].to_native(), n_rows)
-    environment_column = None if environments is None else frame[environments].to_native()
-    environment_of_row, environment_names = number_environments(environment_column, n_rows)
+    # In the order of the store, so that the order of the labels does not matter.
+    genomes = open_genomes(bits, frame[sample_column].to_list())
+    order_in_store = np.argsort(genomes.samples)
+    frame = frame[order_in_store]
+    return open_rows(
+        replace(genomes, samples=genomes.samples[order_in_store]),
+        frame[target].to_native(),
+        environments=None if environments is None else frame[environments].to_native(),
+        groups=None if groups is None else frame[groups].to_native(),
+        preparation=preparation,
+    )
+
+
+def open_rows(
+    X: Genomes,
+    y: Any,
+    *,
+    environments: Any = None,
+    groups: Any = None,
+    sample_weight: Any = None,
+    preparation: BinningConfig | None = None,
+) -> Countable[StoredSource]:
+    """Make genomes countable, with the outcome and environment of each, as `open_memory` does."""
+    if sample_weight is not None:
+        raise IcscmError(
+            "genomes of a packed store have no weights; omit sample_weight, or give a table in "
+            "memory"
+        )
+    n_rows = len(X)
+    if len(np.unique(X.samples)) < n_rows:
+        raise IcscmError(f"X has a genome of {X.store.path} more than once; give each one row")
+
+    config = preparation or BinningConfig()
+    store = X.store
+    outcomes, classes = check_labels(y, n_rows)
+    environment_of_row, environment_names = number_environments(environments, n_rows)
     group_of_row = None
     if groups is not None:
-        group_of_row = encode_environments(frame[groups].to_native(), n_rows, what="groups")[0]
-    rows = StoreRows(samples, outcomes, environment_of_row, group_of_row)
+        group_of_row = encode_environments(groups, n_rows, what="groups")[0]
+    rows = StoreRows(X.samples, outcomes, environment_of_row, group_of_row)
 
     notes = []
-    n_unlabelled = len(store.samples) - n_rows
-    if n_unlabelled:
-        notes.append(f"{n_unlabelled:,} genomes of the store have no label and are not used.")
+    if X.n_unused:
+        notes.append(f"{X.n_unused:,} genomes of the store have no label and are not used.")
     info = SourceInfo(
         columns=CollapsedMap(PresenceMap(store.names), store.copies),
         classes=classes.tolist(),
@@ -402,7 +434,7 @@ def open_bits(
         notes=notes,
     )
     return Countable(
-        make_packed_source(store, info, rows.sort(), config),
+        make_packed_source(store, info, rows, config),
         table=None,  # millions of names stay in the store
         names=None,
         classes=classes,
@@ -413,29 +445,13 @@ def open_bits(
     )
 
 
-def _find_samples(store: BitFile, genomes: Sequence[Any]) -> list[int]:
-    """Find the positions of genomes in a store; raise if one is not there, or named twice."""
-    position_of_name = {name: position for position, name in enumerate(store.samples)}
-    n_times_of_name = Counter([str(genome) for genome in genomes])
-    reject_unknown(
-        n_times_of_name,
-        position_of_name,
-        f"{store.path} has genomes such as {store.samples[0]!r}, and not those of the labels: ",
-        after="; drop these rows, or name the column of genomes (--sample-column, sample_column)",
-    )
-    for name, n_times in n_times_of_name.most_common(1):
-        if n_times > 1:
-            raise IcscmError(f"the labels name {name!r} {n_times} times; give one row per genome")
-    return [position_of_name[name] for name in n_times_of_name]
-
-
 def read_patterns(store: BitFile, genomes: Sequence[Any]) -> pyarrow.Table:
     """Read all columns of a packed store, 0 or 1, for some of its genomes.
 
     Columns that are present in the same genomes of the store are one column, with the name of the
     first.
     """
-    samples = _find_samples(store, genomes)
+    samples = find_samples(store, genomes)
     if len(samples) * store.n_patterns > _MAX_READ_CELLS:
         raise IcscmError(
             f"{store.path} has {store.n_patterns:,} patterns of {len(samples):,} genomes, too many "
