@@ -114,10 +114,10 @@ def score_curved(draft: Draft) -> Scored:
 
 
 def vary(part: float) -> Callable[[Draft], Scored]:
-    """Return the form whose effects vary between environments, by this part as a deviation."""
+    """Return the form whose effects are up to this part larger or smaller in each environment."""
 
     def score_varying(draft: Draft) -> Scored:
-        factors = 1.0 + part * draft.rng.normal(size=(draft.n_places, len(EFFECTS)))
+        factors = 1.0 + draft.rng.uniform(-part, part, size=(draft.n_places, len(EFFECTS)))
         effects = (EFFECTS * factors)[draft.places]
         return Scored(draft.columns, (draft.columns[:, :4] * effects).sum(axis=1))
 
@@ -166,9 +166,9 @@ FORMS = {
     "both": Form("two columns act only together", 4, score_both),
     "switch": Form("a column says which of two others acts", 4, score_switch),
     "curved": Form("a parabola and a kink", 4, score_curved),
-    "varies by 10 %": Form("effects vary between environments", 4, vary(0.1)),
-    "varies by 20 %": Form("effects vary between environments", 4, vary(0.2)),
-    "varies by 30 %": Form("effects vary between environments", 4, vary(0.3)),
+    "varies by 10 %": Form("effects are up to so much larger or smaller", 4, vary(0.1)),
+    "varies by 20 %": Form("effects are up to so much larger or smaller", 4, vary(0.2)),
+    "varies by 30 %": Form("effects are up to so much larger or smaller", 4, vary(0.3)),
     "shifted": Form("environments have other columns", 4, score_shifted),
     "baselines": Form("environments have other baselines", 4, score_with_baselines),
     "confounded": Form("baselines are low where causes are high", 4, score_confounded),

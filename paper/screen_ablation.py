@@ -2,8 +2,8 @@
 
 A part is left out by replacing functions or constants of `icscm.screening` for the time of a screen
 (`unittest.mock.patch.object`); the package itself has no switch for it. All screens of a task see
-the same table, and what does not depend on the rule is computed once: the models, and the evidence
-on the columns of a model, are remembered by their columns (`Memory`).
+the same table, and share the memory of what they have measured (`icscm.screening.measuring`): only
+what the rule makes of it differs.
 
 There are three kinds of table: those of `paper.screen` (two classes, boosting) and of
 `paper.screen_outcomes` (numbers and several classes), with and without planted columns; and
@@ -16,7 +16,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -24,8 +24,9 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
+from icscm.estimators.selector import make_verdicts
 from icscm.screening import evidence, rounds
-from icscm.screening.cross_fitting import cross_fit
+from icscm.screening.measuring import MeasuredRounds
 from paper.base import Options, Summary, Table, cross, make_long_plan
 from paper.causes import OUTCOMES, simulate_causes
 from paper.outcome_shortcuts import CLEAN
@@ -104,75 +105,6 @@ PARTS: dict[str, list[Replacement]] = {
 # --- screens without a part -----------------------------------------------------------------------
 
 
-@dataclass(eq=False)
-class Memory:
-    """What the screens of one table have in common, whatever their rule."""
-
-    own_effects: Any = None
-    models: dict[bytes, Any] = field(default_factory=dict)
-    judged: dict[bytes, Any] = field(default_factory=dict)
-
-    def replace_functions(self) -> list[Replacement]:
-        """Functions of `icscm.screening.rounds` that remember what they have computed."""
-        return [
-            Replacement(
-                rounds,
-                "measure_own_effects",
-                partial(self.measure_own_effects, rounds.measure_own_effects),
-            ),
-            Replacement(rounds, "cross_fit", partial(self.cross_fit, cross_fit)),
-            Replacement(rounds, "judge_columns", partial(self.judge, rounds.judge_columns)),
-        ]
-
-    def measure_own_effects(self, measure: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        """What columns say by themselves."""
-        if self.own_effects is None:
-            self.own_effects = measure(*args, **options)
-        return self.own_effects
-
-    def cross_fit(
-        self,
-        fit: Callable[..., Any],
-        outcome: Any,
-        table: Any,
-        columns: NDArray[np.int64],
-        *args: Any,
-        **options: Any,
-    ) -> Any:
-        """The model of some columns."""
-        key = columns.tobytes()
-        if key not in self.models:
-            self.models[key] = fit(outcome, table, columns, *args, **options)
-        return self.models[key]
-
-    def judge(
-        self,
-        judge_columns: Callable[..., Any],
-        outcome: Any,
-        table: Any,
-        fitted: Any,
-        *,
-        standard: Any,
-        number: int,
-        **options: Any,
-    ) -> Any:
-        """The evidence on the columns of a model, judged by the rule of this screen."""
-        key = fitted.columns.tobytes()
-        if key not in self.judged:
-            self.judged[key] = judge_columns(
-                outcome, table, fitted, standard=standard, number=number, **options
-            )
-        return {
-            column: replace(
-                judged_column,
-                round=number,
-                is_undecided=evidence.is_undecided(judged_column.evidence, standard),
-                reason=evidence.find_reason(judged_column.evidence, standard),
-            )
-            for column, judged_column in self.judged[key].items()
-        }
-
-
 def screen_without(
     part: str,
     X: pandas.DataFrame,
@@ -180,12 +112,12 @@ def screen_without(
     environments: NDArray[Any],
     *,
     is_number: bool,
-    memory: Memory,
+    memory: MeasuredRounds,
 ) -> list[str]:
     """Return the columns that the screen keeps without a part of its rule."""
-    selector = make_screen(is_number=is_number)
+    selector = make_verdicts(make_screen(is_number=is_number), memory)
     with ExitStack() as patches:
-        for replacement in (*memory.replace_functions(), *PARTS[part]):
+        for replacement in PARTS[part]:
             patches.enter_context(
                 patch.object(replacement.module, replacement.name, replacement.value)
             )
@@ -274,7 +206,7 @@ def run_task(task: Task, _: int, options: Options) -> Row:
         SIMULATED: make_simulated,
     }[task["source"]]
     table = make(task, options)
-    memory = Memory()
+    memory = MeasuredRounds()
     scores: dict[tuple[str, ...], float] = {}
     results = {}
     for part in PARTS:

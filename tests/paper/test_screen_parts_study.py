@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from icscm.screening.measuring import MeasuredRounds
 from paper import screen_ablation, screen_keep, screen_tables, screen_times
 from paper.base import Options
 from paper.causes import EFFECTS, FORMS, OUTCOMES, simulate_causes
 from paper.runner import run_plan
-from paper.screen_ablation import FULL, MORE_OUTCOMES, PARTS, SIMULATED, TWO_CLASSES, Memory
+from paper.screen_ablation import FULL, MORE_OUTCOMES, PARTS, SIMULATED, TWO_CLASSES
 from paper.selection import make_screen
 
 # --- simulated causes -----------------------------------------------------------------------------
@@ -50,7 +51,7 @@ def test_effects_vary_as_much_as_they_say():
         rows = table.environments == name
         design = np.column_stack((np.ones(rows.sum()), table.X[rows]))
         effects.append(np.linalg.lstsq(design, table.y[rows], rcond=None)[0][1])
-    assert np.std(effects) == pytest.approx(0.3, abs=0.1)
+    assert np.std(effects) == pytest.approx(0.3 / np.sqrt(3), abs=0.05)
 
 
 def test_the_strong_marker_has_odds_ratios_in_the_hundreds():
@@ -137,14 +138,16 @@ def test_the_full_rule_is_the_screen_itself():
     table = make_shortcut_table()
     X, y, places = table
     wanted = make_screen(is_number=False).fit(X, y, environments=places).kept_
-    memory = Memory()
+    memory = MeasuredRounds()
     kept = {
         part: screen_ablation.screen_without(part, *table, is_number=False, memory=memory)
         for part in PARTS
     }
     again = screen_ablation.screen_without(FULL, *table, is_number=False, memory=memory)
     assert kept[FULL] == again == wanted == ["cause", "noise"]
-    direct = screen_ablation.screen_without("separately", *table, is_number=False, memory=Memory())
+    direct = screen_ablation.screen_without(
+        "separately", *table, is_number=False, memory=MeasuredRounds()
+    )
     assert direct == kept["separately"]
 
 
@@ -159,11 +162,13 @@ def test_nothing_stays_replaced(monkeypatch):
         def fit(self, *_args, **_options):
             raise ValueError("no columns")
 
-    monkeypatch.setattr(screen_ablation, "make_screen", lambda **_: Failing())
+    monkeypatch.setattr(screen_ablation, "make_verdicts", lambda *_: Failing())
     X, y, places = make_shortcut_table()
     for part in PARTS:
         with pytest.raises(ValueError, match="no columns"):
-            screen_ablation.screen_without(part, X, y, places, is_number=False, memory=Memory())
+            screen_ablation.screen_without(
+                part, X, y, places, is_number=False, memory=MeasuredRounds()
+            )
     after = [
         getattr(replacement.module, replacement.name)
         for replacements in PARTS.values()
