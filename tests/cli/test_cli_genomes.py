@@ -69,11 +69,16 @@ def test_check_of_genomes(genomes, name):
     done = run("check", genomes / name, *ask(genomes))
     assert "19 columns to learn from" in done.stdout
     assert "TTTTCCCC" in done.stdout
-    assert "copy of it" in done.stdout
+    assert "Determines the environment: TTTTCCCC" in done.stdout.replace("\n ", "")
     found = json.loads(run("check", genomes / name, *ask(genomes), "--json").stdout)
     assert found["associations"][0] == {
-        "column": "TTTTCCCC", "decided": 0.0, "is_copy": True, "missingness": None, "values": 1.0,
-    }  # fmt: skip
+        "column": "TTTTCCCC",
+        "values": 1.0,
+        "missingness": None,
+        "decided": 0.0,
+        "determines": True,
+        "is_nearly_determining": False,
+    }
     assert [each["n_rows"] for each in found["environments"]] == [146, 146]
 
 

@@ -295,7 +295,7 @@ def _list_facts(data: Path, learned: Learned) -> list[Fact]:
     facts = console.list_data_facts(
         data,
         learned.roles,
-        n_rows=n_counted if samples is None else samples.X.num_rows,
+        n_rows=n_counted if samples is None else len(samples.y),
         outcome=describe_positive(
             learned.roles.positive_text, n_positive=n_positive, n_rows=n_counted
         ),

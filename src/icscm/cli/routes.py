@@ -65,10 +65,10 @@ def choose_route(data: Path, options: Options) -> Route:
     route = _find_route(data, options)
     check_labels(data, options["labels"])
     for name, advice in _INSTEAD[route].items():
-        if options[name]:
+        if options.get(name):
             why = f" does not go with {data}, which is learned from {_MANNERS[route]}: {advice}"
             raise IcscmError(Parameter(name), why)
-    if options["weight"] is not None and options["stability"]:
+    if options.get("weight") is not None and options["stability"]:
         raise IcscmError(
             "--stability does not go with --weight, since a subsample counts each row once; omit "
             "one of them"

@@ -190,7 +190,8 @@ def find_terms(source: RowSource, settings: ScoreSettings) -> list[BinnedRule]:
     terms: list[BinnedRule] = []
     while len(terms) < settings.max_terms:
         # Where nothing is known to explain anything, the best of many terms may be so by chance.
-        n_compared = 1.0 if terms else _count_possible_terms(source, settings.columns)
+        n_possible = 1.0 if terms else _count_possible_terms(source, settings.columns)
+        n_compared = max(n_possible, 1.0)
         gain_by_chance = settings.design * find_quantile(CHANCE_LEVEL / n_compared, 1)
         best = _find_best_term(source, settings, terms)
         if best is None or best.gain <= gain_by_chance:
@@ -213,6 +214,8 @@ def _count_possible_terms(source: RowSource, columns: IntArray) -> float:
     float, as it may be very large.
     """
     n_terms = 0.0
+    if not len(columns):
+        return n_terms
     for column, n_bins in zip(columns.tolist(), source.columns.count_bins(columns), strict=True):
         layout = source.columns.find_layout(column)
         n_cuts = int(n_bins) - int(layout.has_missing) - 1

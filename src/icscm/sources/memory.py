@@ -29,11 +29,10 @@ from icscm.engine.coding import encode
 from icscm.engine.counts import BinnedColumns, SourceInfo
 from icscm.engine.stores import Rows, Store, sort_rows
 from icscm.engine.threads import count_threads
-from icscm.exceptions import IcscmError
 from icscm.sources.countable import SAMPLED, BinningConfig, Countable
 from icscm.sources.stored import StoredSource, place
 from icscm.tables.coded import CodedTable
-from icscm.tables.columns import bring, is_dask
+from icscm.tables.columns import bring, check_in_memory
 from icscm.tables.environments import encode_environments, number_environments, take_environments
 from icscm.tables.labels import check_labels
 from icscm.tables.parsing import ParsedTable, make_dense, read_table
@@ -92,8 +91,7 @@ def open_memory(
     A1 > 0 and A2 > 0
     """
     config = preparation or BinningConfig()
-    if is_dask(X):
-        raise IcscmError("X is a Dask collection, which only fit and predict take; use X.compute()")
+    check_in_memory(X)
 
     # Environments and groups may be names of columns of X, which are not learned from then.
     X, environments = take_environments(X, environments)

@@ -174,7 +174,8 @@ def compute_effective_sizes(outputs: FloatArray, rows: SampledRows) -> FloatArra
     Kish's (sum W_c)^2 / sum W_c^2, with the sums of weights of the clusters.
 
     >>> rows = SampledRows(np.zeros(6, int), 1, np.ones(6), clusters=np.array([0, 0, 1, 1, 2, 2]))
-    >>> compute_effective_sizes(np.array([[0.0], [0.0], [1.0], [1.0], [1.0], [1.0]]), rows).tolist()
+    >>> outcomes = np.array([[0.0], [0.0], [1.0], [1.0], [1.0], [1.0]])
+    >>> compute_effective_sizes(outcomes, rows).round(6).tolist()
     [2.0]
     """
     n_rows = np.bincount(rows.environments, minlength=rows.n_environments)

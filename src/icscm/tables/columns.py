@@ -204,6 +204,12 @@ def count_rows(X: Any) -> int:
     return int(np.shape(X)[0])
 
 
+def check_in_memory(X: Any) -> None:
+    """Raise if the table is a Dask collection, which learners take, but no study."""
+    if is_dask(X):
+        raise IcscmError("X is a Dask collection, which only fit and predict take; use X.compute()")
+
+
 def take_rows(X: Any, rows: Array) -> Any:
     """Select rows of any kind of table, which keeps its names and types."""
     if isinstance(X, StoredTable):
@@ -221,8 +227,11 @@ def take_columns(X: Any, columns: Array) -> Any:
 
 
 def find_empty_columns(X: Any) -> list[int]:
-    """Find the columns of any kind of table that hold no value, by their positions."""
-    if is_sparse(X) or count_rows(X) == 0:
+    """Find the columns of any kind of table that hold no value, by their positions.
+
+    Stored tables and sparse matrices have a value in each cell.
+    """
+    if isinstance(X, StoredTable) or is_sparse(X) or count_rows(X) == 0:
         return []
     if is_frame(X):
         frame = open_frame(X)

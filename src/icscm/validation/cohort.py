@@ -19,6 +19,7 @@ from icscm.sources.countable import BinningConfig, Countable
 from icscm.sources.stored import StoredSource
 from icscm.tables.columns import (
     StoredTable,
+    check_in_memory,
     count_rows,
     fill_numbers,
     find_empty_columns,
@@ -249,6 +250,7 @@ def _make_cohort(
     may_lack: bool = False,
 ) -> Cohort:
     """Make a cohort whose outcomes are read by a function of (y, number of rows)."""
+    check_in_memory(X)
     X, environments = take_environments(X, environments)
     X, groups = take_environments(X, groups, "groups")
     # lists and sparse matrices become what rows can be taken of

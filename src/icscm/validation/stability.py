@@ -33,7 +33,7 @@ from icscm.progress import track
 from icscm.report.content.stability import Frequency, Stability
 from icscm.sources.countable import Countable
 from icscm.sources.stored import StoredSource
-from icscm.tables.columns import StoredTable
+from icscm.tables.columns import StoredTable, check_in_memory
 from icscm.tables.environments import encode_environments, number_environments, take_environments
 from icscm.validation.fitting import describe_model
 
@@ -244,6 +244,7 @@ def stability_selection(
         raise IcscmError(f"environments is None, but {name} needs them; give a label per row")
     X, environments = take_environments(X, environments)
     X, groups = take_environments(X, groups, "groups")
+    check_in_memory(X)
     open_table = find_opener(X)
     samples = open_table(
         X, y, environments=environments, groups=groups, preparation=estimator.prepare()

@@ -40,7 +40,7 @@ def repeat(data, weights):
 def test_left_out_scores_are_those_of_repeated_rows(table):
     """`leave_one_environment_out` took no weights."""
     data, weights = table
-    learner = LogisticRegression(C=1.0)
+    learner = LogisticRegression(C=np.inf)  # a penalty would depend on the number of rows
     scorers = ["auc", "brier", "error", "skill"]
     weighted = leave_one_environment_out(
         learner,
