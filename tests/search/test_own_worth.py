@@ -1,5 +1,7 @@
 """What columns say by themselves, from counts, and what a tree rejects for it."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -22,7 +24,10 @@ def count(bins, y, environments):
 
 def measure(counts, layout=None, design_effects=None):
     cube = CountCube(np.arange(len(counts)), counts, layout or Layout(nominal=True))
-    return OwnWorths([cube], design_effects)
+    own_worths = OwnWorths(SimpleNamespace(count_cubes=lambda: [cube]), design_effects)
+    own_worths.measure(range(len(counts)))
+    assert own_worths.n_columns == len(counts)
+    return own_worths
 
 
 @given(st.integers(0, 2**32), st.integers(2, 5), st.integers(2, 6))
@@ -47,13 +52,12 @@ def test_the_worth_is_the_one_measured_row_by_row(seed, n_bins, n_environments):
 
 def test_bins_of_numbers_are_merged_and_missing_values_stay_apart():
     counts = np.ones((2, 31, 2, 3))
-    merged = merge_bins(counts, CountCube(np.arange(2), counts, Layout(has_missing=True)))
+    merged = merge_bins(counts, Layout(has_missing=True))
     assert merged.shape == (2, MAX_BINS + 1, 2, 3)
     assert (merged[:, 0] == 1).all()
     assert merged.sum() == counts.sum()
     assert merged[:, 1:].max() == 3
-    levels = CountCube(np.arange(2), counts, Layout(nominal=True))
-    assert merge_bins(counts, levels) is counts
+    assert merge_bins(counts, Layout(nominal=True)) is counts
 
 
 def test_rows_that_count_for_fewer_say_less_exactly():

@@ -145,11 +145,12 @@ class ColumnScreen:
         self._source = source
         self._settings = settings
         self._tests_by_rejected: dict[frozenset[int], list[DifferingColumn]] = {}
-        self._own_worths: OwnWorths | None = None
         #: the source without the columns that determine the environment; None where all count
         self.comparable = make_comparable(source, needs_replication=settings.needs_replication)
         use = NodeUse.TREE if settings.tolerance is None else NodeUse.TREES
         self.root = make_root(self.comparable or source, use)
+        design_effects = None if settings.tolerance is None else self._measure_root_design_effects()
+        self._own_worths = OwnWorths(self.root, design_effects)
         self.finder = SplitFinder(source.columns, settings)
 
     def reject(self, tolerance: float | None) -> ScreenResult:
@@ -202,24 +203,17 @@ class ColumnScreen:
 
     def _list_shortcuts(self, rejected: Iterable[int], tolerance: float) -> list[Shortcut]:
         """List the columns that must be rejected, the worst first."""
-        tested = self._test_columns(rejected)
-        if not tested:
-            return []
-        own_worths = self._measure_own_worths()
+        min_share = tolerance * REVERSED_TOLERANCE
+        differing = [column for column in self._test_columns(rejected) if column.share > min_share]
+        self._own_worths.measure([column.cut.column for column in differing])
         shortcuts: list[Shortcut] = []
-        for column in tested:
-            own = own_worths.pool(column.cut.column)
-            reason = column.find_reason(own, tolerance=tolerance, n_columns=len(own_worths))
+        for column in differing:
+            own = self._own_worths.pool(column.cut.column)
+            n_columns = self._own_worths.n_columns
+            reason = column.find_reason(own, tolerance=tolerance, n_columns=n_columns)
             if reason is not None:
                 shortcuts.append(Shortcut(column, reason))
         return shortcuts
-
-    def _measure_own_worths(self) -> OwnWorths:
-        """Measure what each column says by itself, once for all tolerances."""
-        if self._own_worths is None:
-            design_effects = self._measure_root_design_effects()
-            self._own_worths = OwnWorths(self.root.count_cubes(), design_effects)
-        return self._own_worths
 
     # --- what the trace has -----------------------------------------------------------------------
 

@@ -21,12 +21,12 @@ s_e over environments. `icscm.screening.own_effects` does the same with rows, fo
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
-from icscm._types import FloatArray
-from icscm.engine.counts import CountCube
+from icscm._types import BoolArray, FloatArray
+from icscm.engine.counts import CountCube, Layout
 from icscm.stats.worth import PooledWorth, Worth, pool_worth
 
 # Bins of a numeric column whose effects are estimated.
@@ -58,42 +58,61 @@ class OwnWorth:
     part: float = 0.0
 
 
+class Counted(Protocol):
+    """What counts all rows, block of columns by block; a node at the root of a search."""
+
+    def count_cubes(self) -> Iterable[CountCube]: ...
+
+
 class OwnWorths:
-    """The worth of what each of many columns says by itself, pooled when it is asked for."""
+    """The worth of what columns say by themselves, measured for those that are asked for.
 
-    def __init__(self, cubes: Iterable[CountCube], design_effects: FloatArray | None) -> None:
-        """Measure the worth of all columns of some cubes, which count all rows.
+    Rows that come in groups count as fewer, by the design effect of each environment.
+    """
 
-        Rows that come in groups count as fewer, by the design effect of each environment.
-        """
+    def __init__(self, rows: Counted, design_effects: FloatArray | None) -> None:
+        self._rows = rows
+        self._design_effects = design_effects
         self._worth_by_column: dict[int, Worth] = {}
         self._null_deviance = 0.0
-        for cube in cubes:
-            counts = np.asarray(cube.counts, dtype=np.float64)
-            if design_effects is not None:
-                counts = counts / design_effects
-            if not len(counts):
-                continue
-            self._null_deviance = compute_null_deviance(counts[0].sum(axis=0))
-            worths = fit_own_worth(merge_bins(counts, cube))
-            self._worth_by_column |= zip(cube.columns.tolist(), worths, strict=True)
+        self.n_columns = 0
 
-    def __len__(self) -> int:
-        return len(self._worth_by_column)
+    def measure(self, columns: Iterable[int]) -> None:
+        """Measure the worth of columns that were not measured before, in one pass over the counts.
+
+        Afterwards `n_columns` is known, how many columns there are in all.
+        """
+        wanted = [column for column in columns if column not in self._worth_by_column]
+        if not wanted:
+            return
+        self.n_columns = 0
+        for cube in self._rows.count_cubes():
+            self.n_columns += len(cube.columns)
+            is_wanted = np.isin(cube.columns, wanted)
+            if is_wanted.any():
+                self._measure_cube(cube, is_wanted)
+
+    def _measure_cube(self, cube: CountCube, is_wanted: BoolArray) -> None:
+        """Measure the worth of some columns of a cube."""
+        counts = np.asarray(cube.counts[is_wanted], dtype=np.float64)
+        if self._design_effects is not None:
+            counts = counts / self._design_effects
+        self._null_deviance = compute_null_deviance(counts[0].sum(axis=0))
+        worths = fit_own_worth(merge_bins(counts, cube.layout))
+        self._worth_by_column |= zip(cube.columns[is_wanted].tolist(), worths, strict=True)
 
     def pool(self, column: int) -> OwnWorth:
-        """Pool the worth of a column over environments."""
+        """Pool the worth of a measured column over environments."""
         worth = pool_worth(self._worth_by_column[column])
         return OwnWorth(worth=worth, part=worth.excess / max(self._null_deviance, MIN_INFORMATION))
 
 
-def merge_bins(counts: FloatArray, cube: CountCube) -> FloatArray:
+def merge_bins(counts: FloatArray, layout: Layout) -> FloatArray:
     """Merge the bins of numeric columns to at most `MAX_BINS` of about as many rows.
 
     Counts are by (column, bin, outcome, environment). Missing values keep their bin, and so do the
     levels of a category.
     """
-    layout = cube.layout
     first = int(layout.has_missing)
     n_columns, n_bins = counts.shape[:2]
     if layout.nominal or layout.is_pair or n_bins - first <= MAX_BINS:
