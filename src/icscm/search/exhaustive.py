@@ -74,45 +74,58 @@ def choose_alpha(n_rows: int) -> float:
 def learn_exhaustively(source: RowSource, settings: Settings) -> tuple[Tree, Trace]:
     """Learn from counts the rules that all accepted sets of the screened rules share.
 
-    Sets of more than `max_rules` rules are not tried.
+        screen       the rules of the strongest association with the outcome, `N_CANDIDATES` at most
+        test         every set of up to `max_rules` of them; a set is accepted if p-value > alpha
+        intersect    what all accepted sets share
+        model        the conjunction of the shared rules
+
+    From screening on a rule is known by its number: 0 is the strongest, then 1, and so on. If the
+    sets (0, 2) and (0, 1, 2) are accepted, for example, the model has the rules 0 and 2. It has no
+    rule, and one leaf of all rows, if no set is accepted or these share nothing.
+
+    The trace tells how: the screened rules, the p-value of each set, and the shared rules as steps.
     """
     view = ConjunctionView(source, settings)
     screening = _screen(view)
-    cuts = [screened.cut for screened in screening.rules]
-    rules = [view.make_rule(cut) for cut in cuts]
+    screened_cuts = [screened.cut for screened in screening.rules]
+    screened_rules = [view.make_rule(cut) for cut in screened_cuts]
 
-    tester = _RuleTester.count(view, cuts)
+    # All sets are tested on the same table, of rows by the truth of each screened rule ("pattern").
+    tester = _RuleTester.count(view, screened_cuts)
     sets = find_invariant_sets(tester, max_size=settings.max_rules, alpha=settings.alpha)
-    shared = sets.find_shared()
+    shared_numbers = sets.find_shared()  # None if no set is accepted
 
-    # The model: the conjunction of the shared rules, the strongest first.
-    shared_rules = sorted(shared or ())
-    leaves = tester.patterns.compute_leaves(shared_rules)
-    leaf_of_pattern = tester.patterns.number_leaves(shared_rules)
-    model = make_chain(
-        settings.model_type, tuple(rules[number] for number in shared_rules), freeze_counts(leaves)
-    )
+    # The model: its leaves are sums of patterns, by (leaf, outcome, environment).
+    chosen_numbers = sorted(shared_numbers or ())  # the strongest first
+    chosen_rules = tuple(screened_rules[number] for number in chosen_numbers)
+    leaves = tester.patterns.compute_leaves(chosen_numbers)
+    model = make_chain(settings.model_type, chosen_rules, freeze_counts(leaves))
 
-    verdicts = settings.make_verdicts(
-        model.leaves,
-        test=GTest(),  # that of the sets
-        effects=tester.patterns.measure_design_effects(leaf_of_pattern, leaves),
-    )
+    # The verdict on each leaf: by the test of the sets, and with rows of a cluster as dependent.
+    leaf_of_pattern = tester.patterns.number_leaves(chosen_numbers)
+    design_effects = tester.patterns.measure_design_effects(leaf_of_pattern, leaves)
+    verdicts = settings.make_verdicts(model.leaves, test=GTest(), effects=design_effects)
+
+    # The trace.
     steps = _make_steps(
-        view, tester.patterns, screening, chosen_rules=shared_rules, verdicts=verdicts
+        view, tester.patterns, screening, chosen_rules=chosen_numbers, verdicts=verdicts
     )
+    bics = tester.compute_bics(sets.p_values)
+    notes = [*source.notes]
     untested = _describe_untested(screening, settings)
+    if untested is not None:
+        notes.append(untested)
     trace = make_trace(
         source,
         steps,
         comparable=view.comparable,
-        notes=(*source.notes, untested) if untested else tuple(source.notes),
+        notes=tuple(notes),
         verdicts=verdicts,
-        stop_reason=_find_stop_reason(screening, shared),
+        stop_reason=_find_stop_reason(screening, shared_numbers),
         alpha=settings.alpha,
         criterion=PValueCriterion(GTest(), settings.alpha),
-        screening=screening.make_records(rules),
-        sets=_make_set_records(sets, tester.compute_bics(sets.p_values), rules),
+        screening=screening.make_records(screened_rules),
+        sets=_make_set_records(sets, bics, screened_rules),
         untested=untested,
     )
     return model, trace

@@ -115,7 +115,21 @@ def make_criteria(
 ) -> CandidateCriteria | None:
     """Put the criteria of a step into plain numbers; None if that is not possible.
 
-    With them a shortlister allows and rejects exactly the candidates that the search would.
+    A step chooses a rule for the uncovered rows. A rule covers some of them, its *leaf*, of which A
+    are negative and B positive. The shortlister computes a number of each leaf, and compares it
+    with a bound that is computed here:
+
+        rejected as     if in its leaf                                     is
+        DEPENDENT       the statistic of criterion (i)                     >= the critical value
+        UNREPLICATED    the effective number of environments               <  the least allowed
+        UNHELPFUL       the utility  p_denominator A - p_numerator B       <  `min_utility`
+        UNHELPFUL       the evidence that it is not due to chance          <  `min_evidence`
+
+    Utilities are whole numbers. The other bounds have two sides, between which rounding could
+    decide and the shortlister must not. Outside of these it allows and rejects exactly the
+    candidates that the search would. `CandidateCriteria` has the meaning of each field.
+
+    None is returned where criterion (i) is not that a statistic stays below a critical value.
     """
     settings = view.settings
     criterion = settings.make_criterion()
@@ -123,28 +137,31 @@ def make_criteria(
     if statistic is None:
         return None
 
-    counts = uncovered.counts
-    p_numerator, p_denominator = utility.ratio.as_integer_ratio()
-    critical = compute_critical_values(criterion, counts)
-    effective_bounds = find_effective_bounds(counts, settings.min_replication)
+    counts = uncovered.counts  # by (outcome, environment)
+
+    # DEPENDENT: a critical value for each number of degrees of freedom that a leaf may have.
+    critical_values = compute_critical_values(criterion, counts)
+
+    # UNREPLICATED: the factors turn the rows of a leaf into weights of the environments.
+    replication_factors = compute_factors(counts)
+    effective_numbers = find_effective_bounds(counts, settings.min_replication)
+
+    # UNHELPFUL: the search requires evidence only where it requires a utility.
+    min_utility = utility.find_bound(settings.min_utility)
     min_evidence = 0.0 if settings.min_utility is None else settings.min_evidence
     evidence_rounding = bound_rounding(min_evidence, n_rows=uncovered.n_rows)
 
     return CandidateCriteria(
         is_inverted=view.is_inverted,
-        # the utility |A| - p |B|, in whole numbers
-        p_numerator=p_numerator,
-        p_denominator=p_denominator,
-        # Reason.DEPENDENT: criterion (i)
+        p_numerator=utility.ratio.numerator,
+        p_denominator=utility.ratio.denominator,
         statistic=statistic,
-        passes_below=critical.lower,
-        fails_from=critical.upper,
-        # Reason.UNREPLICATED: too few environments with information
-        replication_factors=compute_factors(counts),
-        unreplicated_below=effective_bounds.unreplicated_below,
-        replicated_from=effective_bounds.replicated_from,
-        # Reason.UNHELPFUL: too low a utility, or too little evidence that it is not due to chance
-        min_utility=utility.find_bound(settings.min_utility),
+        passes_below=critical_values.lower,
+        fails_from=critical_values.upper,
+        replication_factors=replication_factors,
+        unreplicated_below=effective_numbers.unreplicated_below,
+        replicated_from=effective_numbers.replicated_from,
+        min_utility=min_utility,
         positive_rates=compute_rates(counts),
         min_evidence=min_evidence,
         evidence_slack=float(evidence_rounding),

@@ -39,10 +39,11 @@ _MAX_KEPT: Final = 2**10
 
 @dataclass(frozen=True)
 class ColumnSplits:
-    """The best split of each column that explains more than chance, the best first.
+    """The best split of each column that has an informative one, the best column first.
 
-    Of most columns only numbers are kept. The splits themselves are kept of the first ones, which
-    are the only ones that a tree is likely to use.
+    A position in these arrays is that of a column, whose number is `columns[position]`. Of most
+    columns only the numbers of the first three arrays are known. The splits themselves are kept of
+    the first columns (positions below `len(kept)`), the only ones that a tree is likely to use.
 
     Attributes
     ----------
@@ -65,12 +66,12 @@ class ColumnSplits:
     kept: "KeptSplits"
     n_candidates: int
 
-    def make_candidate(self, number: int) -> SplitCandidate:
-        """Make the best split of one of the columns, for which it must be kept."""
+    def make_candidate(self, position: int) -> SplitCandidate:
+        """Make the best split of the column at a position below `len(kept)`."""
         return SplitCandidate(
-            cut=self.kept.make_cut(number),
-            if_false=self.kept.if_false[number],
-            deviance_explained=float(self.deviances[number]),
+            cut=self.kept.make_cut(position),
+            if_false=self.kept.if_false[position],
+            deviance_explained=float(self.deviances[position]),
         )
 
 
@@ -324,7 +325,7 @@ class SplitScanner:
 
         if not self._records_rejections:
             return SplitScan(best=best, n_candidates=splits.n_candidates)
-        rejected = np.flatnonzero(is_rejected)
+        rejected = np.flatnonzero(is_rejected)  # positions in `splits`, the best first
         return SplitScan(
             best=best,
             n_candidates=splits.n_candidates,
@@ -333,24 +334,44 @@ class SplitScanner:
         )
 
     def _count_by_reason(self, splits: ColumnSplits, rejected: IntArray) -> dict[str, int]:
-        """Count the informative splits of some rejected columns, by reason."""
+        """Count the informative splits of rejected columns, by reason; also reasons that none has.
+
+        `rejected` are the positions of these columns in `splits`.
+        """
         settings = self._finder.settings
         reasons = SPLIT_REASONS["rate" if settings.needs_rates else "effect"]
-        n_rejected = dict.fromkeys(reasons, 0)
-        for number in rejected.tolist():
-            reason = self._reasons[int(splits.columns[number])]
-            n_rejected[reason] += int(splits.n_informative[number])
-        return n_rejected
+        n_by_reason = dict.fromkeys(reasons, 0)
+        for position in rejected.tolist():
+            reason = self._reasons[int(splits.columns[position])]
+            n_by_reason[reason] += int(splits.n_informative[position])
+        return n_by_reason
 
     def _list_rejected(self, splits: ColumnSplits, rejected: IntArray) -> list[RejectedSplit]:
-        """List the first of the rejected columns, those that are identical to them included."""
-        rejected_splits: list[RejectedSplit] = []
-        is_kept = rejected < len(splits.kept)
-        for number in rejected[is_kept][:N_REJECTED_KEPT].tolist():
-            split = splits.make_candidate(number)
+        """List the best splits on rejected columns, each with the reason, for the trace.
+
+        The best come first, `N_REJECTED_KEPT` at most. `rejected` are positions in `splits`, whose
+        columns are sorted, the best first; it keeps a whole split of the first columns only:
+
+            position        0   1   2   3   4   5
+            is kept         yes yes yes yes no  no
+            rejected            1       3       5
+            listed              1       3            5 explains no more than those that are kept
+
+        Of identical columns `splits` has the first. Its split is listed for each of them.
+        """
+        columns = self._finder.columns
+        rejections: list[RejectedSplit] = []
+
+        n_kept = len(splits.kept)
+        kept_positions = rejected[rejected < n_kept]
+        for position in kept_positions[:N_REJECTED_KEPT].tolist():
+            split = splits.make_candidate(position)
             reason = self._reasons[split.cut.column]
-            for column in self._finder.columns.list_copies(split.cut.column, N_REJECTED_KEPT):
-                copy: Cut = split.cut._replace(column=column)
-                rejected_splits.append(RejectedSplit(replace(split, cut=copy), reason))
-        rejected_splits.sort(key=lambda rejection: rejection.candidate.rank)
-        return rejected_splits[:N_REJECTED_KEPT]
+            for column in columns.list_copies(split.cut.column, limit=N_REJECTED_KEPT):
+                cut_of_copy: Cut = split.cut._replace(column=column)
+                split_of_copy = replace(split, cut=cut_of_copy)
+                rejections.append(RejectedSplit(candidate=split_of_copy, reason=reason))
+
+        # Equal deviances are listed by column: a copy may come after a column of lower number.
+        rejections.sort(key=lambda rejection: rejection.candidate.rank)
+        return rejections[:N_REJECTED_KEPT]

@@ -213,7 +213,16 @@ def _label_rows(
 
 @dataclass(frozen=True, eq=False)
 class _CountableRows:
-    """A source of the rows that count, and what is known of the columns of their table."""
+    """The rows that count, made countable.
+
+    Attributes
+    ----------
+    source : StoredSource
+        Holds the rows, as bins.
+    columns : CodedTable
+        What is known of the columns: names, levels, which have missing values, and which are
+        dropped and why. It has no rows.
+    """
 
     source: StoredSource
     columns: CodedTable
@@ -224,25 +233,39 @@ def _make_countable(
 ) -> _CountableRows:
     """Make a source of the rows that count, and describe the columns of their table.
 
-    The description, a `CodedTable`, has no rows any more: the source holds them, as bins.
+        table          values of the rows that count    columns as described
+        ParsedTable    coded: a number for each         names, levels, what is dropped and why
+        CardValues     taken, on the card               how many, and their type
+
+    All rows are first taken as `labels.table_rows` lists them, since the other arrays of `labels`
+    have an entry for each of these. From then on the source owns the rows, as bins: the description
+    is a `CodedTable` with columns but no rows, so that the memory of the values can be freed.
+
+    Raises
+    ------
+    NotBinaryError
+        If the table is sparse and holds other numbers than 0 and 1.
     """
-    values: CodedTable | CardValues
+    counted_values: CodedTable | CardValues
     if isinstance(table, ParsedTable):
-        coded_rows = table.code(config.max_thresholds, labels.table_rows)
+        coded_table = table.code(max_levels=config.max_thresholds, rows=labels.table_rows)
         columns = table.drop_unusable(
-            coded_rows,
+            coded_table,
             labels=labels.outcomes,
             environments=labels.environments,
             rows=labels.table_rows,
             drop_suspicious=config.drop_suspicious,
         )
-        values = columns
-    else:  # numbers on a card, of which nothing else is known
-        columns = CodedTable(np.empty((0, len(table.values)), dtype=table.values.dtype))
-        values = table if labels.table_rows is None else table.take(labels.table_rows)
+        counted_values = columns
+    else:
+        n_columns = len(table.values)  # they are (column, row) on a card
+        columns = CodedTable(np.empty((0, n_columns), dtype=table.values.dtype))
+        counted_values = table
+        if labels.table_rows is not None:
+            counted_values = table.take(labels.table_rows)
 
     source = make_memory_source(
-        values,
+        counted_values,
         labels.outcomes,
         labels.environments,
         classes=labels.classes.tolist(),
@@ -253,12 +276,12 @@ def _make_countable(
         groups=labels.groups,
         unit=labels.unit,
     )
-    if isinstance(source.columns, Binning):  # where all are 0 or 1, there are no thresholds
-        columns = replace(columns, has_missing=source.columns.has_missing)
 
-    # The rows are in the source now, and their memory can be freed.
+    # Binning found which columns have missing values; bits, for a table of 0 and 1, have none.
+    if isinstance(source.columns, Binning):
+        columns = replace(columns, has_missing=source.columns.has_missing)
     no_rows = np.empty((0, columns.n_columns), dtype=columns.values.dtype)
-    return _CountableRows(source, replace(columns, values=no_rows))
+    return _CountableRows(source=source, columns=replace(columns, values=no_rows))
 
 
 def make_memory_source(

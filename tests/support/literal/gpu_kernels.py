@@ -239,11 +239,11 @@ def hash_rows(values, salt):
     return out
 
 
-def code_values(values, source, columns, edges, n_edges, known, highest, codes):
+def code_values(values, row_of_sorted, columns, edges, n_edges, known, highest, codes):
     """Bins of some columns of (column, row), sorted; which hold other values than was known?"""
     surprised = np.zeros(len(columns), dtype=np.bool_)
     for k, column in enumerate(columns):
-        sorted_values = values[column][source]
+        sorted_values = values[column][row_of_sorted]
         edges_of_column = edges[k, : n_edges[k]]
         is_missing = np.isnan(sorted_values)
         bins = np.searchsorted(edges_of_column, sorted_values, "left")

@@ -144,18 +144,20 @@ def find_requirement(learner: Learner, names: Names) -> Requirement:
 
 def make_model_leaves(learner: Learner, names: Names, requirement: Requirement) -> list[Leaf]:
     """Return the leaves of a learner with the verdicts of its search, or of Pearson's test."""
-    model, trace = learner.model_, learner.trace_
+    model = learner.model_
+    trace = learner.trace_
     if isinstance(model, Forest):
         return []
-    if requirement.alpha is None:
+    if requirement.alpha is None:  # no environments
         return make_leaves(model, names)
-    test = make_test("chi2")
+
+    pearson = make_test("chi2")
     verdicts = trace.verdicts or make_verdicts(
-        model.leaves, test, requirement.alpha, requirement.margin
+        model.leaves, test=pearson, alpha=requirement.alpha, margin=requirement.margin
     )
     criterion = trace.criterion
     if requirement.afterwards:
-        criterion = PValueCriterion(test, requirement.alpha)
+        criterion = PValueCriterion(pearson, requirement.alpha)
     return make_leaves(model, names, verdicts, criterion)
 
 
@@ -165,37 +167,58 @@ def make_leaves(
     verdicts: Sequence[Verdict] = (),
     criterion: Criterion | None = None,
 ) -> list[Leaf]:
-    """Return every leaf; without verdicts nothing was tested."""
-    verdicts_or_none: Sequence[Verdict | None] = verdicts or [None] * len(model.leaves)
+    """Return every leaf of a model, in its order; without verdicts nothing was tested.
+
+    `verdicts` has one for each leaf, and `criterion` is what they were tested by, which says which
+    environments are outliers.
+
+    Leaves are numbered from 1 on. In a rule set leaf k has the rows that rule k is the first to
+    cover, and the last one, after those of all rules, the rest:
+
+        rules           age > 63    sex == f
+        leaf            1           2           3: the rest
+
+    A `Leaf` has the fields of the records `Rate`, `RateRange`, `Judgement` and `NewEnvironment`
+    besides its own, so that a template finds all in one place.
+    """
+    n_leaves = len(model.leaves)
+    verdicts_or_none: Sequence[Verdict | None] = verdicts or [None] * n_leaves
     conditions = list_conditions(model)
     predictions = model.leaf_verdicts.tolist()
     # rows that are alike count for less where heterogeneity is estimated
     expectations = make_expectations(deflate_alike(np.array(model.leaves), verdicts))
-    rest_number = len(model.rules) + 1 if model.is_chain or not model.rules else None
+
+    has_rest = model.is_chain or not model.rules  # without rules, the rest is all rows
+    rest_number = len(model.rules) + 1 if has_rest else None
 
     leaves = []
-    for number, (counts, verdict, condition, is_positive, expectation) in enumerate(
-        zip(model.leaves, verdicts_or_none, conditions, predictions, expectations, strict=True),
-        start=1,
-    ):
+    for position, counts in enumerate(model.leaves):
+        number = position + 1
         is_rest = number == rest_number
+        condition = conditions[position]
+        is_positive = predictions[position]
+        verdict = verdicts_or_none[position]
+
         environments = make_environment_rates(counts, names)
-        leaves.append(
-            Leaf(
-                number=number,
-                condition=condition,
-                name=name_leaf(number, condition, model, is_rest=is_rest),
-                is_rest=is_rest,
-                predicts=names.predict(is_positive),
-                is_positive=is_positive,
-                environments=environments,
-                outliers=find_leaf_outliers(counts, verdict, names, criterion),
-                **vars(make_overall_rate(counts)),
-                **vars(make_rate_range(environments)),
-                **vars(make_judgement(verdict)),
-                **vars(make_new_environment(expectation)),
-            )
+        overall_rate = make_overall_rate(counts)
+        rate_range = make_rate_range(environments)
+        judgement = make_judgement(verdict)
+        new_environment = make_new_environment(expectations[position])
+        leaf = Leaf(
+            number=number,
+            condition=condition,
+            name=name_leaf(number, condition, model, is_rest=is_rest),
+            is_rest=is_rest,
+            predicts=names.predict(is_positive),
+            is_positive=is_positive,
+            environments=environments,
+            outliers=find_leaf_outliers(counts, verdict, names, criterion),
+            **vars(overall_rate),
+            **vars(rate_range),
+            **vars(judgement),
+            **vars(new_environment),
         )
+        leaves.append(leaf)
     return leaves
 
 

@@ -39,9 +39,10 @@ from icscm.report.wording.requirement import (
 from icscm.search.records import STOP_REASONS
 from icscm.stats.verdicts import INVARIANT, NOT_INVARIANT, TOO_LITTLE_DATA
 
-# Leaves of a tree that are named by their conditions, and environments that have a column of their
-# own in the short form.
-N_NAMED_LEAVES, N_SIDE_BY_SIDE = 8, 3
+# Leaves of a tree that are named by their conditions in the short form; of more, by numbers.
+N_NAMED_LEAVES = 8
+# Environments that have a column each in the short form; of more, the extremes are shown.
+N_SIDE_BY_SIDE = 3
 SYMBOLS = {INVARIANT: "✓", NOT_INVARIANT: "✗", TOO_LITTLE_DATA: "?"}
 SHORT_CONCLUSIONS = {
     INVARIANT: "yes",
@@ -134,42 +135,74 @@ def describe_test(leaf: Leaf) -> str:
 
 
 def write_brief_leaves(content: LearnerContent) -> Document:
-    """Return the rates of leaves in few environments, or their extremes."""
-    has_environments = content.task.has_environments
-    shown = choose_leaves(content.leaves, LIMITS)
-    is_side_by_side = content.task.n_environments <= N_SIDE_BY_SIDE
-    by_environment = [">samples", "lowest", "highest"]
-    if is_side_by_side:
-        environments = content.task.environments
-        by_environment = [f">{shorten_name(rate.environment)}" for rate in environments]
-    predicts = content.model.at_threshold.replace("threshold ", "").strip() or "predicts"
-    titles = ["leaf", predicts, *by_environment]
-    titles += ["invariant?"] if has_environments else []
+    """Return a table with a row for each leaf, and below it what the verdicts on leaves mean.
+
+    Its columns are the leaf, what it predicts, its rates in environments, and the verdict. Of few
+    environments all rates are shown, of many the extremes:
+
+        leaf        predicts    north          south                       invariant?
+        age > 63    positive    20% of 500     22% of 310                  yes
+
+        leaf        predicts    samples    lowest           highest        invariant?
+        age > 63    positive    12,408     9% of 65 (e7)    31% of 80 (e2) no
+
+    Without environments no leaf has a verdict. Leaves that would be invariant but for a few
+    environments are then listed with these.
+    """
+    has_verdicts = content.task.has_environments
+    shown_leaves = choose_leaves(content.leaves, LIMITS)
+
+    titles = list_brief_titles(content)
+    if has_verdicts:
+        titles.append("invariant?")
+
     rows = []
-    for leaf in shown:
-        row = [
-            name_leaf(leaf.name, content),
-            "positive" if leaf.is_positive else "negative",
-        ]
-        row += list_side_by_side(leaf) if is_side_by_side else list_extremes(leaf)
-        if has_environments:
+    for leaf in shown_leaves:
+        row = list_brief_cells(leaf, content)
+        if has_verdicts:
             assert leaf.conclusion is not None
             row.append(SHORT_CONCLUSIONS[leaf.conclusion])
         rows.append(row)
 
-    n_more = len(content.leaves) - len(shown)
+    n_more = len(content.leaves) - len(shown_leaves)
     document: Document = [
         Heading("Rate of positive labels in each leaf, by environment"),
         make_table(titles, rows),
         *note_more(n_more, f"The report lists {n_more:,} more leaves."),
     ]
-    if has_environments:
+    if has_verdicts:
         document.append(Note(describe_brief_leaves(content)))
     for leaf in content.leaves:
         if leaf.outliers:
             where = describe_outliers(leaf.outliers, leaf.n_seen)
             document.append(Paragraph(f"Leaf {leaf.number} is not invariant: it {where}."))
     return document
+
+
+def has_column_for_each_environment(content: LearnerContent) -> bool:
+    """Return whether environments are few enough to be shown side by side."""
+    return content.task.n_environments <= N_SIDE_BY_SIDE
+
+
+def list_brief_titles(content: LearnerContent) -> list[str]:
+    """Return the titles of the columns but the verdict; `>` begins that of a column of numbers.
+
+    That of the prediction has the threshold of the model, if it has one: `at 0.3`.
+    """
+    threshold = content.model.at_threshold.replace("threshold ", "").strip()
+    titles = ["leaf", threshold or "predicts"]
+    if not has_column_for_each_environment(content):
+        return [*titles, ">samples", "lowest", "highest"]
+    environments = [rate.environment for rate in content.task.environments]
+    return [*titles, *(f">{shorten_name(environment)}" for environment in environments)]
+
+
+def list_brief_cells(leaf: Leaf, content: LearnerContent) -> list[str]:
+    """Return the cells of a leaf's row but the verdict, under `list_brief_titles`."""
+    cells = [name_leaf(leaf.name, content), "positive" if leaf.is_positive else "negative"]
+    if not has_column_for_each_environment(content):
+        return [*cells, *list_extremes(leaf)]
+    return [*cells, *list_side_by_side(leaf)]
 
 
 def name_leaf(name: str, content: LearnerContent) -> str:

@@ -571,25 +571,43 @@ class PartitionReader:
         groups: Any,
         number: int,
     ) -> IntArray:
-        """Return the cluster of each row of one partition, in the order of its piece."""
-        pairs = self._read_pairs(X, environments, groups, number)
-        number_of_pair = [numbers.number_of_label[label] for label in pairs.labels]
-        cluster_of_row = np.array(number_of_pair, dtype=np.int64).take(pairs.pair_of_row)
+        """Return the cluster of each row of one partition, in the order of its piece.
 
-        n_rows = len(pairs.pair_of_row)
+        A *cluster* is an environment and a group: rows that are not independent. Its number is the
+        same in all partitions (`numbers`). The *piece* of a partition, which `code` makes, has the
+        rows sorted by outcome and environment; the clusters must be in that order too, as they are
+        counted beside it. With clusters 7 (site a, patient 1) and 8 (site a, patient 2):
+
+            row of the partition      0  1  2
+            patient                   1  2  1
+            cluster_of_row            7  8  7
+            outcome                   1  0  0
+            position in the piece     2  0  1
+            returned                  8  7  7
+        """
+        pairs = self._read_pairs(X, environments, groups, number)
+        cluster_of_pair = [numbers.number_of_label[label] for label in pairs.labels]
+        cluster_of_row = np.array(cluster_of_pair, dtype=np.int64).take(pairs.pair_of_row)
+
+        # The same order as that of the piece: `code` sorts by these numbers, too.
+        n_rows = len(cluster_of_row)
         outcomes = read_groups(y, n_rows, what="y", number=number)
         environment_of_row = read_groups(environments, n_rows, what="environments", number=number)
-        position, _ = sort_rows(
-            _number_rows(outcomes.groups, info.classes),
-            _number_rows(environment_of_row.groups, info.environments),
-            len(info.environments),
+        position_in_piece, _ = sort_rows(
+            outcomes=_number_rows(outcomes.groups, info.classes),
+            environments=_number_rows(environment_of_row.groups, info.environments),
+            n_environments=len(info.environments),
         )
-        sorted_clusters = np.empty(n_rows, dtype=np.int64)
-        sorted_clusters[position] = cluster_of_row
-        return sorted_clusters
+
+        cluster_in_piece = np.empty(n_rows, dtype=np.int64)
+        cluster_in_piece[position_in_piece] = cluster_of_row
+        return cluster_in_piece
 
     def _read_pairs(self, X: Any, environments: Any, groups: Any, number: int) -> "ReadPairs":
-        """Read the environment and the group of each row, as the pair that they are."""
+        """Read the environment and the group of each row of one partition, as a pair.
+
+        Pairs are numbered within the partition; their labels are the same in all partitions.
+        """
         n_rows = len(X)
         environment_of_row = read_groups(environments, n_rows, what="environments", number=number)
         group_of_row = read_groups(groups, n_rows, what="groups", number=number, max_distinct=None)
@@ -609,7 +627,11 @@ class PartitionReader:
 
 
 class ReadPairs(NamedTuple):
-    """The pair of environment and group of each row of one partition, and what each pair is."""
+    """The pair of environment and group of each row of one partition.
+
+    `pair_of_row[i]` is a position in `labels`, which has the labels of each pair that occurs; rows
+    are in the order of the partition. Where `n_missing` rows have no group, there are no pairs.
+    """
 
     pair_of_row: IntArray
     labels: list[ClusterLabel]

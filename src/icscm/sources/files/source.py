@@ -388,36 +388,61 @@ def make_mapped_source(
 ) -> StoredSource:
     """Make a filled file countable: a store for each layout of its columns.
 
+    A `Layout` says how the bins of a column are to be read, which must be the same for all columns
+    of a store. The file has the columns of a layout next to each other, so that a store is a range
+    of it:
+
+        row of `file.codes`    0        1        2        3
+        columns                4        7        0        2        numbers in the table
+        layout                 ordered  ordered  nominal  nominal
+        store                  codes[0:2]        codes[2:4]
+
+    Rows of the table are sorted by outcome and environment in the file. The source does not own the
+    file: `close_source` closes both.
+
     Parameters
     ----------
+    info : SourceInfo
+        The columns of the whole table, its classes and its environments.
     columns : sequence of int
-        The columns in the file, in which those of one layout are next to each other.
+        The column of the table that each row of `file.codes` is.
+    file : CodeFile
+        The bins (column, sorted row).
     position : array of shape (n_rows,)
         Where each row of the table is among the sorted rows.
     block_bytes : int
-        Bytes of the file that may be resident at a time.
+        Bytes of the file that may be resident at a time; a column is always read whole.
+    device : {"cpu", "cuda", "auto"}
+        Where the rows are counted. To count them on a card, the bins are copied there.
+    clusters : Clusters, optional
+        The cluster of each sorted row; None if all rows are independent.
     """
+    bytes_of_column = max(1, len(file.rows))  # a bin is a byte
+    block_columns = max(1, block_bytes // bytes_of_column)
+    columns_in_file = np.array(columns, dtype=np.int64)
+
     layouts = [info.columns.find_layout(column) for column in columns]
-    file_columns = np.array(columns, dtype=np.int64)
-    rows = file.rows
-    bytes_of_column = max(1, len(rows))
+    different_layouts = dict.fromkeys(layouts)  # in the order of the file
 
     stores = []
-    for layout in dict.fromkeys(layouts):
-        first = layouts.index(layout)
-        neighbours = slice(first, first + layouts.count(layout))
+    for layout in different_layouts:
+        start = layouts.index(layout)
+        stop = start + layouts.count(layout)
+        columns_of_store = columns_in_file[start:stop]
+        n_bins_of_columns = info.columns.count_bins(columns_of_store)
         store = MappedStore(
-            columns=file_columns[neighbours],
-            codes=file.codes[neighbours],
-            n_bins=int(info.columns.count_bins(file_columns[neighbours]).max()),
+            columns=columns_of_store,
+            codes=file.codes[start:stop],
+            n_bins=int(n_bins_of_columns.max()),
             n_threads=file.n_threads,
             layout=layout,
             file=file,
-            block_columns=max(1, block_bytes // bytes_of_column),
+            block_columns=block_columns,
         )
         stores.append(store)
-    placed = place(stores, rows, info.columns, device=device)
-    return StoredSource(info, placed, rows, position, clusters)
+
+    placed_stores = place(stores, file.rows, info.columns, device=device)
+    return StoredSource(info, placed_stores, file.rows, position, clusters)
 
 
 def close_source(source: StoredSource, file: CodeFile) -> None:

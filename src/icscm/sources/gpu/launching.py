@@ -1,12 +1,18 @@
 """Starts the kernels of the card, and says how their bits, codes and ranks are laid out.
 
-A kernel is a function of `kernels.cu`, which the card runs in many threads at once: 32 of them, the
-*lanes* of a *warp*, run together; several warps make a *block*, which shares some fast memory; and
-the blocks of a kernel are its *grid*. Each method of `CompiledKernels` starts one kernel, in the
-blocks and threads that it is written for.
+A *kernel* is a function of `kernels.cu`, which the card runs in many threads at once:
 
-Arguments go by position, and numbers in the types of C, as the kernel lists them.
-`tests/support/literal/gpu_kernels.py` computes what each kernel does in plain NumPy.
+    grid     all blocks of a kernel
+    block    up to 8 warps, which share some fast memory ("shared memory")
+    warp     32 threads, which run together; each of them is a *lane* of the warp
+
+Each method of `CompiledKernels` starts one kernel: it lists the arguments (`Arguments`), and says
+in how many blocks and threads the kernel runs (`Launch`). What a kernel computes is said by the
+method, and in plain NumPy by its twin in `tests/support/literal/gpu_kernels.py`; how it computes
+it, by `kernels.cu`.
+
+The page has four parts: how columns of bits are laid out (rows), what the kernels write of a
+candidate rule (candidates), the kernels themselves, and the arguments that several of them share.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
@@ -25,9 +31,14 @@ from icscm.engine.threads import divide_up
 
 # --- rows ----------------------------------------------------------------------------------------
 
-# Bits of a chunk, which a lane reads at once, and of a tile, which a warp holds: see `kernels.cu`.
-CHUNK_BITS = 128
-_WORDS_OF_CHUNK = CHUNK_BITS // 32
+# A column of bits has a bit for each sorted row, and is read in these units, as `kernels.cu` says:
+#
+#   word     32 bits
+#   chunk    4 words: what a lane reads at once. A column is padded to whole chunks.
+#   tile     128 chunks: what a warp holds at a time
+_WORD_BITS = 32
+_WORDS_OF_CHUNK = 4
+CHUNK_BITS = _WORDS_OF_CHUNK * _WORD_BITS
 TILE_BITS = 128 * CHUNK_BITS
 
 
@@ -55,7 +66,7 @@ class Segments:
     bounds : array of int, optional
         The bits at which segments begin, and the end of the last one.
     tiles : array of int, optional
-        The first segment that begins in each tile, and after the last one the number of segments.
+        The first segment that begins in each tile or later: see `find_tiles`.
     """
 
     n_rows: Any
@@ -67,13 +78,22 @@ class Segments:
 
 
 def count_padded(n_rows: int) -> int:
-    """Count the bits of a column, which has whole chunks, and at least one."""
+    """Count the bits of a column of so many rows: it has whole chunks, and at least one."""
     n_chunks = max(1, divide_up(n_rows, CHUNK_BITS))
     return n_chunks * CHUNK_BITS
 
 
 def find_tiles(rows: Rows) -> Array:
-    """Find the first segment of each tile; those that begin at the very end are in none."""
+    """Find the first segment that begins in each tile or later, and last at the column's end.
+
+    Those that begin in tile i are  tiles[i], .., tiles[i + 1] - 1.  With tiles of 100 bits:
+
+        segments begin at     0   30   210        (of 250 rows)
+        tiles begin at        0   100  200        (and end at 250)
+        result                0   2    2    3     so that tile 1 has none
+
+    Segments without rows at the very end of the column are in no tile.
+    """
     n_bits = count_padded(len(rows))
     n_tiles = divide_up(n_bits, TILE_BITS)
     tile_starts = np.minimum(np.arange(n_tiles + 1) * TILE_BITS, n_bits)
@@ -82,13 +102,19 @@ def find_tiles(rows: Rows) -> Array:
 
 # --- candidates ----------------------------------------------------------------------------------
 
-# What may become of a candidate, as numbered by the kernels.
+# What may become of a candidate, in the order in which the kernels number it (`enum` there):
+#
+#   none       it is no candidate: it covers no negative row, or all rows
+#   allowed    it may be chosen
+#   REASONS    it is rejected, for this reason
+#   open       it lies so near a bound that rounding could decide: the search itself has to
 CODES = ("none", "allowed", *REASONS, "open")
 NONE = CODES.index("none")
 ALLOWED = CODES.index("allowed")
 DEPENDENT = CODES.index(Reason.DEPENDENT.name.lower())
 OPEN = CODES.index("open")
 REJECTED = range(DEPENDENT, OPEN)
+# The statistics of tests (`CandidateCriteria.statistic`), in the order of their numbers there.
 TESTS = ("none", "pearson", "yates", "g")
 
 
@@ -166,13 +192,14 @@ def compute_keys(totals: Any, query: DeviceQuery, covered_bit: int) -> tuple[Any
 
 # --- kernels -------------------------------------------------------------------------------------
 
-# Threads of a block.
-_THREADS = 256
-# Lanes of a warp.
-_LANES = 32
-# How many lanes may judge a column: the kernels are compiled for each of these.
-_WIDTHS = (2, 4, 8, 16, 32)
-# Blocks of 256 threads that run on a multiprocessor of the card at a time.
+# How a kernel is cut up. These are fixed in `kernels.cu` too.
+_THREADS = 256  # of a block
+_LANES = 32  # of a warp
+_WARPS = _THREADS // _LANES  # of a block
+_GROUP = 16  # columns that a warp judges before it takes others
+_WIDTHS = (2, 4, 8, 16, 32)  # lanes that may judge a column: the kernels are compiled for each
+
+# How much of it runs at a time: blocks on each multiprocessor of the card, of which it has many.
 _BLOCKS_PER_MULTIPROCESSOR = 4
 # Shared memory of a block that runs beside three others.
 _SHARED_BYTES = 46 * 1024
@@ -180,28 +207,60 @@ _SHARED_BYTES = 46 * 1024
 _DEFAULT_SHARED_BYTES = 32 * 1024
 # Shared memory of a warp that counts bits: a tile, and 16 bits for each of its words of 32.
 _TILE_BYTES = TILE_BITS // 8 + TILE_BITS // 16
-# Rows that one block counts of a column of bin numbers.
+
+# How much a block does: rows that it counts of a column of bin numbers.
 _CODED_ROWS = 2**15
 # Blocks that code the values of a column, at most.
 _MAX_CODING_BLOCKS = 256
-# Columns listed at first; if there are more, they are listed again.
+# Columns that there is room for when columns are listed first; for more, they are listed again.
 _LISTED = 2**16
-# Columns that a warp judges together.
-_GROUP = 16
+
 # A null pointer: an array that is not given, or not wanted.
 _NOTHING = np.intp(0)
+
+# The arguments of a kernel, by the names of its parameters in `kernels.cu` and in their order, by
+# which alone the card knows them. Numbers have the types of C: i64 there is `np.int64` here, int is
+# `np.int32`, u32 is `np.uint32`, u64 is `np.uint64` and double is `np.float64`.
+Arguments = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """In how many blocks and threads a kernel runs.
+
+    Attributes
+    ----------
+    grid : tuple of int, optional
+        How many blocks, along one axis or two; by default as many as the card runs at a time.
+        If there is more to do than these can, each goes on with a part of what is left.
+    n_threads : int
+        The threads of each block.
+    shared_bytes : int
+        The shared memory of each block, besides what the kernel always has.
+    width : int
+        How many lanes judge a column; of no consequence for kernels that judge none.
+    """
+
+    grid: tuple[int, ...] | None = None
+    n_threads: int = _THREADS
+    shared_bytes: int = 0
+    width: int = _LANES
+
+
+_BY_DEFAULT = Launch()
 
 
 class CompiledKernels:
     """The kernels, compiled for the card that CuPy uses.
 
-    All arrays of the arguments are on the card. Some kernels write to their last arguments; those
+    All arrays of the arguments are on the card. Some methods write into their last arguments; those
     whose results are few return them in this memory.
     """
 
     def __init__(self, cupy, options=()) -> None:
         source = files("icscm.sources.gpu").joinpath("kernels.cu").read_text()
         self._cupy = cupy
+        #: the compiled kernels, by the number of lanes that judge a column
         self._modules = {
             width: cupy.RawModule(
                 code=source, options=("--std=c++17", *options, f"-DWIDTH={width}")
@@ -218,8 +277,10 @@ class CompiledKernels:
     def count_bits(self, words, segments, out) -> None:
         """Count the counted ones of columns of bits by (column, segment)."""
         n_segments = 2 * segments.n_environments
-        self._run_on_bits(
-            "count_bits", words, segments, further=(np.int32(n_segments), out), group=1, width=32
+        self._run(
+            "count_bits",
+            _list_bits(words, segments) | {"n_segments": np.int32(n_segments), "out": out},
+            self._plan_bits(words, segments, group=1, width=_LANES),
         )
 
     def judge_bits(self, words, segments, query, totals, codes, statistics=None, dofs=None) -> None:
@@ -228,13 +289,12 @@ class CompiledKernels:
         `totals` are the ones by (column, outcome), `codes` as `unpack_codes` says; the statistics
         of the tests and their degrees of freedom, by (column, candidate), are written if wanted.
         """
-        self._run_on_bits(
+        self._run(
             _find_name("judge_bits", query),
-            words,
-            segments,
-            further=_list_criteria(segments, query, totals, codes, statistics, dofs),
-            group=_GROUP,
-            width=_find_width(segments),
+            _list_bits(words, segments)
+            | _list_criteria(segments, query)
+            | _list_judgements(totals, codes, statistics, dofs),
+            self._plan_bits(words, segments, group=_GROUP, width=_find_width(segments)),
         )
 
     def judge_counts(
@@ -244,24 +304,30 @@ class CompiledKernels:
 
         `ones` has the ones before each segment by (column, segment), and last all of the column.
         """
-        columns_per_block = _GROUP * _THREADS // _LANES
-        n_blocks = _limit(divide_up(len(ones), columns_per_block), self._n_blocks)
-        criteria = _list_criteria(segments, query, totals, codes, statistics, dofs)
+        n_columns = len(ones)
+        columns_per_block = _GROUP * _WARPS
+        n_blocks = _limit(divide_up(n_columns, columns_per_block), at_most=self._n_blocks)
         self._run(
             _find_name("judge_counts", query),
-            (ones, np.int64(len(ones)), *criteria),
-            grid=(n_blocks,),
-            width=_find_width(segments),
+            {"ones": ones, "n_columns": np.int64(n_columns)}
+            | _list_criteria(segments, query)
+            | _list_judgements(totals, codes, statistics, dofs),
+            Launch(grid=(n_blocks,), width=_find_width(segments)),
         )
 
     # --- looking for candidates among the judged ------------------------------------------------
 
     def tally_codes(self, codes, n_copies):
         """Count the candidates that have each code, those on identical columns included."""
-        out = self._cupy.zeros(len(CODES), dtype=np.uint64)
-        weights = _NOTHING if n_copies is None else n_copies
-        self._run("tally_codes", (codes, np.int64(len(codes)), weights, out))
-        return out.get().astype(np.int64)
+        n_by_code = self._cupy.zeros(len(CODES), dtype=np.uint64)
+        arguments = {
+            "codes": codes,
+            "n": np.int64(len(codes)),
+            "n_copies": _give(n_copies),
+            "out": n_by_code,
+        }
+        self._run("tally_codes", arguments)
+        return n_by_code.get().astype(np.int64)
 
     def find_next(self, totals, codes, query, wanted, after):
         """Find the key of the first candidate after another one, among those of wanted codes.
@@ -269,10 +335,14 @@ class CompiledKernels:
         Each block of threads finds the first of its part, and these few are compared here. Returns
         None if there is none.
         """
-        first_of_blocks = self._cupy.empty((self._n_blocks, 3), dtype=np.int64)
-        ranking = _list_ranking(totals, codes, query, wanted)
-        last_key = np.int64(after.utility), np.int64(after.margin), np.int64(after.order)
-        self._run("find_next", (*ranking, *last_key, first_of_blocks))
+        first_of_blocks = self._cupy.empty((self._n_blocks, len(Key._fields)), dtype=np.int64)
+        arguments = _list_ranking(totals, codes, query, wanted) | {
+            "utility": np.int64(after.utility),
+            "margin": np.int64(after.margin),
+            "order": np.int64(after.order),
+            "out": first_of_blocks,
+        }
+        self._run("find_next", arguments)
 
         utility, margin, order = first_of_blocks.get().T
         # Largest utility first, then margin, then the lowest order. Complements sort descending
@@ -280,7 +350,7 @@ class CompiledKernels:
         first = np.lexsort((order, ~margin, ~utility))[0]
         if order[first] == _ORDER_OF_NONE:
             return None
-        return Key(int(utility[first]), int(margin[first]), int(order[first]))
+        return Key(utility=int(utility[first]), margin=int(margin[first]), order=int(order[first]))
 
     def list_columns(self, totals, codes, query, wanted, key=None):
         """List the columns that have a candidate of a wanted code, ascending.
@@ -288,17 +358,21 @@ class CompiledKernels:
         With a key, only candidates of its utility and margin count. The kernel writes as many
         columns as there is room for, and counts all of them.
         """
-        ranking = _list_ranking(totals, codes, query, wanted)
-        utility, margin = (0, 0) if key is None else (key.utility, key.margin)
-        keyed = np.int32(key is not None), np.int64(utility), np.int64(margin)
-
         capacity = 0
         n_columns = _LISTED
         while n_columns > capacity:  # at first, and again if there was not room for all
             capacity = n_columns
             counter = self._cupy.zeros(1, dtype=np.uint64)
             columns = self._cupy.empty(capacity, dtype=np.int64)
-            self._run("list_columns", (*ranking, *keyed, columns, np.uint64(capacity), counter))
+            arguments = _list_ranking(totals, codes, query, wanted) | {
+                "is_keyed": np.int32(key is not None),
+                "utility": np.int64(0 if key is None else key.utility),
+                "margin": np.int64(0 if key is None else key.margin),
+                "out": columns,
+                "capacity": np.uint64(capacity),
+                "n_listed": counter,
+            }
+            self._run("list_columns", arguments)
             n_columns = int(counter.get()[0])
         return self._cupy.sort(columns[:n_columns])
 
@@ -310,15 +384,16 @@ class CompiledKernels:
 
     def sort_bits(self, words, bit_of_row, out) -> None:
         """Sort the rows of columns of bits: bit i of `out` is bit `bit_of_row[i]` of `words`."""
-        arguments = (
-            words,
-            np.int64(len(words)),
-            np.int32(words.shape[1]),
-            bit_of_row,
-            np.int32(len(bit_of_row)),
-            out,
-            np.int32(out.shape[1]),
-        )
+        n_columns, n_words = words.shape
+        arguments = {
+            "words": words,
+            "n_columns": np.int64(n_columns),
+            "n_words": np.int32(n_words),
+            "bit_of_row": bit_of_row,
+            "n_bits": np.int32(len(bit_of_row)),
+            "out": out,
+            "n_words_out": np.int32(out.shape[1]),
+        }
         self._run("sort_bits", arguments)
 
     # --- columns of bin numbers -----------------------------------------------------------------
@@ -331,32 +406,36 @@ class CompiledKernels:
         own in shared memory, and adds them to `out`.
         """
         n_columns, n_bins, n_segments = out.shape
-        n_rows = int(codes.shape[1] if rows is None else len(rows))
-        out[:] = 0
-        arguments = (
-            codes,
-            np.int64(codes.shape[1]),
-            _NOTHING if rows is None else rows,
-            bounds,
-            np.int32(n_segments),
-            np.int32(n_bins),
-            np.int64(_CODED_ROWS),
-            out,
-        )
-        n_parts = max(1, divide_up(n_rows, _CODED_ROWS))
-        histogram_bytes = 4 * n_bins
-        self._run(
-            "count_codes",
-            arguments,
-            grid=(n_columns, n_parts),
-            shared_bytes=histogram_bytes * _THREADS // _LANES,  # one for each warp
-        )
+        n_rows_in_all = codes.shape[1]
+        n_counted_rows = n_rows_in_all if rows is None else len(rows)
+        arguments = {
+            "codes": codes,
+            "n_rows": np.int64(n_rows_in_all),
+            "rows": _give(rows),
+            "bounds": bounds,
+            "n_segments": np.int32(n_segments),
+            "n_bins": np.int32(n_bins),
+            "part_rows": np.int64(_CODED_ROWS),
+            "out": out,
+        }
+        n_parts = max(1, divide_up(int(n_counted_rows), _CODED_ROWS))
+        bytes_of_histogram = 4 * n_bins
+        launch = Launch(grid=(n_columns, n_parts), shared_bytes=bytes_of_histogram * _WARPS)
+
+        out[:] = 0  # the kernel adds to it
+        self._run("count_codes", arguments, launch)
 
     def hash_rows(self, values, salt):
         """Hash each row of values (column, row)."""
         n_columns, n_rows = values.shape
         hashes = self._cupy.empty(n_rows, dtype=np.uint64)
-        arguments = values, np.int64(n_rows), np.int32(n_columns), salt, hashes
+        arguments = {
+            "values": values,
+            "n_rows": np.int64(n_rows),
+            "n_columns": np.int32(n_columns),
+            "salt": salt,
+            "out": hashes,
+        }
         self._run(f"hash_rows_{values.dtype.char}", arguments)
         return hashes
 
@@ -364,79 +443,85 @@ class CompiledKernels:
         """Write the bin of each value of some columns, and return which columns were surprising.
 
         A column that is `known` should hold just its edges and its highest value; it is surprising
-        if it holds another one. `values` is (column, row) in the order of the table, `codes` in the
-        order of the sorted rows, of which `row_of_sorted` has the numbers in the table.
+        if it holds another one.
+
+        Parameters
+        ----------
+        values : array, (column of the table, row of the table)
+            The values of all columns.
+        row_of_sorted : array, (sorted row)
+            The row of the table.
+        columns : array, (coded column)
+            The columns to code, by their numbers in the table.
+        edges, n_edges : array, (coded column, edge) and (coded column)
+            The edges of the bins, of which the first `n_edges` are used.
+        known, highest : array, (coded column)
+            Which columns are known, and their highest values.
+        codes : array, (coded column, sorted row)
+            What is written.
         """
         n_rows = values.shape[1]
-        surprised = self._cupy.zeros(len(columns), dtype=np.uint8)
-        arguments = (
-            values,
-            np.int64(n_rows),
-            row_of_sorted,
-            columns,
-            edges,
-            np.int32(edges.shape[1]),
-            n_edges,
-            known,
-            highest,
-            codes,
-            surprised,
-        )
-        n_parts = _limit(n_rows // _CODED_ROWS, _MAX_CODING_BLOCKS)
-        self._run(f"code_values_{values.dtype.char}", arguments, grid=(len(columns), n_parts))
+        n_coded_columns = len(columns)
+        surprised = self._cupy.zeros(n_coded_columns, dtype=np.uint8)
+        arguments = {
+            "values": values,
+            "n_rows": np.int64(n_rows),
+            "row_of_sorted": row_of_sorted,
+            "columns": columns,
+            "edges": edges,
+            "max_edges": np.int32(edges.shape[1]),
+            "n_edges": n_edges,
+            "known": known,
+            "highest": highest,
+            "codes": codes,
+            "surprised": surprised,
+        }
+        n_parts = _limit(n_rows // _CODED_ROWS, at_most=_MAX_CODING_BLOCKS)
+        launch = Launch(grid=(n_coded_columns, n_parts))
+        self._run(f"code_values_{values.dtype.char}", arguments, launch)
         return surprised.get().astype(np.bool_)
 
     # --- blocks and threads ---------------------------------------------------------------------
 
-    def _run_on_bits(self, name, words, segments, *, further, group, width) -> None:
-        """Run a kernel of columns of bits, with `further` arguments after those of the bits.
+    def _plan_bits(self, words, segments, *, group, width) -> Launch:
+        """Choose the blocks of a kernel of columns of bits, by the shared memory that these need.
 
-        A warp takes a `group` of columns, and judges one column with `width` of its lanes. A block
-        has as many warps as the shared memory has room for: each holds a tile, and the ones of each
-        segment of the columns that it judges at a time. Blocks of fewer warps are more in number,
-        so that as many warps run.
+        A warp takes a `group` of columns, and judges one column with `width` of its lanes, so that
+        it judges several at a time:
+
+            memory of a warp    a tile, and for each column judged at a time the ones before each
+                                segment and, last, those of the whole column: 4 bytes each
+            warps of a block    as many as the memory of a block has room for, at most 8
+            blocks              enough for all columns; at most as many warps as the card runs
+
+        Blocks of fewer warps are more in number, so that as many warps run.
         """
-        n_columns, n_words = words.shape
+        n_columns = len(words)
         n_segments = 2 * segments.n_environments
-        n_chunks = n_words // _WORDS_OF_CHUNK
-        n_tiles = len(segments.tiles) - 1
 
         columns_at_a_time = _LANES // width
-        ones_bytes = 4 * columns_at_a_time * (n_segments + 1)  # 4 each; the last is of all segments
-        warp_bytes = _TILE_BYTES + ones_bytes
-        max_warps = _THREADS // _LANES
-        n_warps = _limit(_SHARED_BYTES // warp_bytes, max_warps)
+        bytes_of_ones = 4 * columns_at_a_time * (n_segments + 1)
+        bytes_of_warp = _TILE_BYTES + bytes_of_ones
+        n_warps = _limit(_SHARED_BYTES // bytes_of_warp, at_most=_WARPS)
 
-        max_blocks = self._n_blocks * max_warps // n_warps
-        n_blocks = _limit(divide_up(n_columns, n_warps * group), max_blocks)
-        arguments = (
-            words,
-            np.int64(n_columns),
-            segments.mask,
-            segments.bounds,
-            segments.tiles,
-            np.int32(n_chunks),
-            np.int32(n_tiles),
-            *further,
-        )
-        self._run(
-            name,
-            arguments,
+        max_blocks = self._n_blocks * _WARPS // n_warps
+        n_blocks = _limit(divide_up(n_columns, n_warps * group), at_most=max_blocks)
+        return Launch(
             grid=(n_blocks,),
             n_threads=_LANES * n_warps,
-            shared_bytes=warp_bytes * n_warps,
+            shared_bytes=bytes_of_warp * n_warps,
             width=width,
         )
 
-    def _run(
-        self, name, arguments, *, grid=None, n_threads=_THREADS, shared_bytes=0, width=32
-    ) -> None:
-        """Run a kernel, in as many blocks as the card runs at a time unless a grid is given."""
-        function = self._modules[width].get_function(name)
-        if shared_bytes > _DEFAULT_SHARED_BYTES:
-            function.max_dynamic_shared_size_bytes = shared_bytes
-        grid = grid or (self._n_blocks,)
-        function(grid, (n_threads,), tuple(arguments), shared_mem=shared_bytes)
+    def _run(self, kernel, arguments: Arguments, launch: Launch = _BY_DEFAULT) -> None:
+        """Run a kernel, given by its name in `kernels.cu`; it is not waited for."""
+        function = self._modules[launch.width].get_function(kernel)
+        if launch.shared_bytes > _DEFAULT_SHARED_BYTES:
+            function.max_dynamic_shared_size_bytes = launch.shared_bytes
+
+        grid = launch.grid or (self._n_blocks,)
+        in_order = tuple(arguments.values())
+        function(grid, (launch.n_threads,), in_order, shared_mem=launch.shared_bytes)
 
 
 class _StagingBuffer:
@@ -472,9 +557,9 @@ class _StagingBuffer:
             self._kernels.sort_bits(words, bit_of_row, out)
 
 
-def _limit(n, highest):
-    """Return a number of blocks, or of warps: at least 1, and at most `highest`, or 1."""
-    return max(1, min(n, highest))
+def _limit(n, *, at_most):
+    """Return a number of blocks, or of warps: at least 1, and at most `at_most`, or 1."""
+    return max(1, min(n, at_most))
 
 
 def _find_width(segments):
@@ -483,51 +568,81 @@ def _find_width(segments):
     return max(2, min(_LANES, power_of_two))
 
 
-def _find_name(name, query):
+def _find_name(kernel, query):
     """Find the name of the kernel for a test: that by likelihood takes logarithms."""
-    return f"{name}_by_likelihood" if query.criteria.statistic == "g" else name
+    return f"{kernel}_by_likelihood" if query.criteria.statistic == "g" else kernel
 
 
-def _list_criteria(segments, query, totals, codes, statistics=None, dofs=None):
-    """List the arguments of the kernels that judge columns: CRITERIA_PARAMETERS in `kernels.cu`."""
+# --- arguments that several kernels share --------------------------------------------------------
+
+
+def _give(array):
+    """Return an argument for an array that may be None: a null pointer, then."""
+    return _NOTHING if array is None else array
+
+
+def _list_bits(words, segments) -> Arguments:
+    """List the first arguments of kernels of columns of bits: BITS in `kernels.cu`."""
+    n_columns, n_words = words.shape
+    n_chunks = n_words // _WORDS_OF_CHUNK
+    n_tiles = len(segments.tiles) - 1
+    return {
+        "words": words,
+        "n_columns": np.int64(n_columns),
+        "mask": segments.mask,
+        "bounds": segments.bounds,
+        "tiles": segments.tiles,
+        "n_chunks": np.int32(n_chunks),
+        "n_tiles": np.int32(n_tiles),
+    }
+
+
+def _list_criteria(segments, query) -> Arguments:
+    """List what columns are judged by: the first of CRITERIA_PARAMETERS in `kernels.cu`."""
     criteria = query.criteria
-    return (
-        np.int32(segments.n_environments),
-        segments.n_rows,
-        np.int32(query.n_negative),
-        np.int32(query.n_positive),
-        np.int32(criteria.is_inverted),
-        np.int64(criteria.p_numerator),
-        np.int64(criteria.p_denominator),
-        np.int32(TESTS.index(criteria.statistic)),
-        query.passes_below,
-        query.fails_from,
-        query.logarithms,
-        np.int32(len(query.logarithms)),
-        query.replication_factors,
-        np.float64(criteria.unreplicated_below),
-        np.float64(criteria.replicated_from),
-        np.int64(criteria.min_utility),
-        query.positive_rates,
-        np.float64(criteria.min_evidence),
-        np.float64(criteria.evidence_slack),
-        totals,
-        codes,
-        _NOTHING if statistics is None else statistics,
-        _NOTHING if dofs is None else dofs,
-    )
+    return {
+        "n_environments": np.int32(segments.n_environments),
+        "n_rows": segments.n_rows,
+        "n_negative": np.int32(query.n_negative),
+        "n_positive": np.int32(query.n_positive),
+        "is_inverted": np.int32(criteria.is_inverted),
+        "p_numerator": np.int64(criteria.p_numerator),
+        "p_denominator": np.int64(criteria.p_denominator),
+        "statistic": np.int32(TESTS.index(criteria.statistic)),
+        "passes_below": query.passes_below,
+        "fails_from": query.fails_from,
+        "logarithms": query.logarithms,
+        "n_logarithms": np.int32(len(query.logarithms)),
+        "replication_factors": query.replication_factors,
+        "unreplicated_below": np.float64(criteria.unreplicated_below),
+        "replicated_from": np.float64(criteria.replicated_from),
+        "min_utility": np.int64(criteria.min_utility),
+        "positive_rates": query.positive_rates,
+        "min_evidence": np.float64(criteria.min_evidence),
+        "evidence_slack": np.float64(criteria.evidence_slack),
+    }
 
 
-def _list_ranking(totals, codes, query, wanted):
-    """List the arguments of the kernels that scan judged columns; a bit for each wanted code."""
+def _list_judgements(totals, codes, statistics, dofs) -> Arguments:
+    """List the arrays that judging fills in: the last of CRITERIA_PARAMETERS in `kernels.cu`."""
+    return {
+        "totals": totals,
+        "codes": codes,
+        "statistics": _give(statistics),
+        "dofs": _give(dofs),
+    }
+
+
+def _list_ranking(totals, codes, query, wanted) -> Arguments:
+    """List the first arguments of the kernels that scan judged columns; a bit for each code."""
     wanted_bits = sum(1 << code for code in wanted)
-    return (
-        totals,
-        codes,
-        np.int64(len(codes)),
-        np.int32(query.n_negative),
-        np.int32(query.n_positive),
-        np.int64(query.criteria.p_numerator),
-        np.int64(query.criteria.p_denominator),
-        np.uint32(wanted_bits),
-    )
+    return {
+        "totals": totals,
+        "codes": codes,
+        "n": np.int64(len(codes)),
+        "n_negative": np.int32(query.n_negative),
+        "n_positive": np.int32(query.n_positive),
+        "p_numerator": np.int64(query.criteria.p_numerator),
+        "p_denominator": np.int64(query.criteria.p_denominator),
+        "wanted": np.uint32(wanted_bits),
+    }

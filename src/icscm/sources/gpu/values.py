@@ -194,14 +194,14 @@ class CardValues:
         # The kernel fills in the codes (column, row).
         codes = card.xp.empty((len(n_edges), self.n_rows), dtype=CODE_DTYPE)
         is_surprised = card.kernels.code_values(
-            self.values,
-            row_of_sorted,
-            card.send(plan.columns),
-            card.send(padded_edges),
-            card.send(n_edges),
-            card.send(plan.is_complete.astype(np.uint8)),
-            card.send(plan.highest),
-            codes,
+            values=self.values,
+            row_of_sorted=row_of_sorted,
+            columns=card.send(plan.columns),
+            edges=card.send(padded_edges),
+            n_edges=card.send(n_edges),
+            known=card.send(plan.is_complete.astype(np.uint8)),
+            highest=card.send(plan.highest),
+            codes=codes,
         )
         surprised = plan.columns[is_surprised]
 
