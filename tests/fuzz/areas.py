@@ -14,7 +14,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from fuzz import calls, files, kills, limits, models, names, parallel, roles, sites, stores, wide
+from fuzz import (
+    calls,
+    files,
+    kills,
+    limits,
+    models,
+    names,
+    newcomers,
+    parallel,
+    roles,
+    sites,
+    stores,
+    surveys,
+    wide,
+)
 from fuzz.judging import make_kind
 from fuzz.processes import empty_folder, warm_up
 from fuzz.shrinking import Spec, measure, shrink
@@ -45,6 +59,20 @@ AREAS = {
         Area("names", 60, "hostile names, through every output", names.make, names.judge),
         Area(
             "roles", 1200, "a hostile name in each role of every command", roles.make, roles.judge
+        ),
+        Area(
+            "newcomers",
+            800,
+            "levels written otherwise, absent columns, other units and types",
+            newcomers.make,
+            newcomers.judge,
+        ),
+        Area(
+            "surveys",
+            400,
+            "weights times a factor, groups in three layouts",
+            surveys.make,
+            surveys.judge,
         ),
         Area("kills", 330, "kills by SIGINT, SIGTERM and SIGKILL", kills.make, kills.judge),
         Area("disk", 120, "a full disk", limits.make_disk, limits.judge_disk),

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fuzz import judging
-from fuzz.areas import AREAS
+from fuzz import judging, newcomers, surveys
+from fuzz.areas import AREAS, draw_case
 from fuzz.processes import Outcome
 from fuzz.readable import find_reading_faults
 from fuzz.shrinking import shrink
@@ -32,7 +32,7 @@ def run_trial(*words):
 @pytest.fixture(scope="module")
 def tried(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fuzz")
-    areas = "calls,models,stores,files,names,roles,kills,disk,sites,threads,dask"
+    areas = "calls,models,stores,files,names,roles,newcomers,surveys,kills,disk,sites,threads,dask"
     words = ("--areas", areas, "--share", SHARE, "--jobs", "1", "--folder", folder)
     return run_trial(*words), folder, words
 
@@ -160,3 +160,87 @@ def test_a_planted_fault_is_seen_kept_and_replayed(tmp_path):
     assert "died by signal 6" in json.loads((kept / "case.json").read_text())["faults"][0]
     replayed = run_trial("--replay", kept)
     assert replayed.stdout == "Nothing was violated.\n", replayed.stderr
+
+
+# --- new sites, weights and groups: planted faults are seen ---------------------------------------
+
+
+def make_case(area, **settings):
+    """A case that is tried in Python, by rules unless said otherwise, with these settings."""
+    plain = {"way": "python", "model": "rule", "validated": False, "layout": None, "holes": 0}
+    return draw_case(0, area, 0) | plain | settings
+
+
+LEVELS = {"what": "levels", "recoding": "case"}
+UNITS = {"what": "units", "column": "age", "share": 1.0, "factor": 18.0, "model": "forest"}
+PLANTED_FAULTS = {
+    "another level": (
+        newcomers.try_levels,
+        make_case("newcomers", **LEVELS, share=0.3),
+        "icscm.model.routes.drop_unknown",
+        lambda column, unknown: column,
+        "not predicted as missing",
+    ),
+    "silence": (
+        newcomers.try_levels,
+        make_case("newcomers", **LEVELS, share=0.3),
+        "icscm.model.routes.report_unknown",
+        lambda findings: None,
+        "is not said",
+    ),
+    "no error": (
+        newcomers.try_levels,
+        make_case("newcomers", **LEVELS, share=1.0),
+        "icscm.model.routes.report_unknown",
+        lambda findings: None,
+        "raised ''",
+    ),
+    "unit": (
+        newcomers.try_units,
+        make_case("newcomers", **UNITS),
+        "icscm.model.routes.warn_of_far",
+        lambda column, training: None,
+        "far outside: True",
+    ),
+    "reason": (
+        newcomers.try_absent,
+        make_case("newcomers", what="absent", where="never", column="noise"),
+        "icscm.tables.suspicion.EMPTY",
+        "of no use",
+        "dropped: {'noise': 'of no use'}",
+    ),
+    "ratios": (
+        surveys.try_weights,
+        make_case("surveys", what="weights", weights="drawn", factor=7.0),
+        "icscm.tables.weights.make_relative",
+        lambda weights: weights,
+        "differ",
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
+@pytest.mark.parametrize("name", PLANTED_FAULTS)
+def test_planted_faults_of_new_sites_and_weights_are_seen(name, monkeypatch):
+    judge, case, target, replacement, fault = PLANTED_FAULTS[name]
+    assert judge(case) == []
+    monkeypatch.setattr(target, replacement)
+    assert fault in " ".join(judge(case))
+
+
+@pytest.mark.parametrize("size", [1, 5, 500])
+def test_groups_lie_as_their_layout_says(size):
+    spec = make_case("surveys", what="groups", layout="within") | {"size": size}
+    rows = newcomers.make_rows(spec)
+
+    def count_spanning(layout):
+        groups = surveys.draw_groups(spec | {"layout": layout}, rows)
+        sites = {}
+        for group, site in zip(groups, rows["site"], strict=True):
+            sites.setdefault(group, set()).add(site)
+        return sum(len(each) > 1 for each in sites.values()), len(sites)
+
+    assert count_spanning("within")[0] == 0
+    n_across, n_groups = count_spanning("across")
+    assert n_across > n_groups / 4
+    assert 0 <= count_spanning("mixed")[0] <= n_across

@@ -183,7 +183,7 @@ def compute_effective_sizes(outputs: FloatArray, rows: SampledRows) -> FloatArra
 
     # a group in two environments is a cluster in each
     pairs = rows.environments * (int(rows.clusters.max(initial=0)) + 1) + rows.clusters
-    first_rows, cluster_of_row = np.unique(pairs, return_index=True, return_inverse=True)[1:]
+    cluster_of_row, first_rows = _number_by_first_rows(pairs)
     environment_of_cluster = rows.environments[first_rows]
 
     def add_up_squares(values: FloatArray) -> FloatArray:
@@ -205,3 +205,19 @@ def compute_effective_sizes(outputs: FloatArray, rows: SampledRows) -> FloatArra
     is_known = (C > 1) & (variances_of_means > 0)
     sizes = variances / np.where(is_known, variances_of_means, 1.0)
     return np.minimum(np.where(is_known, sizes, kish_sizes), n_rows)
+
+
+def _number_by_first_rows(labels: IntArray) -> tuple[IntArray, IntArray]:
+    """Number distinct labels in the order of their first rows; return these, too.
+
+    Sums over clusters in the order of their labels would differ in the last bit if groups were
+    named otherwise.
+
+    >>> numbers, first_rows = _number_by_first_rows(np.array([7, 7, 2, 7, 5]))
+    >>> numbers.tolist(), first_rows.tolist()
+    ([0, 0, 1, 0, 2], [0, 2, 4])
+    """
+    _, first_rows, places = np.unique(labels, return_index=True, return_inverse=True)
+    number_of_place = np.empty(len(first_rows), dtype=np.int64)
+    number_of_place[np.argsort(first_rows)] = np.arange(len(first_rows))
+    return number_of_place[places], np.sort(first_rows)

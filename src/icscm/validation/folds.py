@@ -44,6 +44,12 @@ def make_fold(
         is_left_out = is_test
     if cohort.group_codes is not None:
         is_left_out = np.isin(cohort.group_codes, cohort.group_codes[is_left_out])
+        if is_left_out.all():
+            what = "these rows" if environment is None else f"environment {environment!r}"
+            raise IcscmError(
+                f"cannot learn without {what}: every group has rows there, and rows of such groups "
+                "are not learned from; leave out the groups, or give smaller ones"
+            )
     return Fold(
         train_rows=np.flatnonzero(~is_left_out),
         test_rows=np.flatnonzero(is_test),
