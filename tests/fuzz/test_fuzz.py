@@ -224,7 +224,7 @@ PLANTED_FAULTS = {
     "name",
     [
         *(name for name in PLANTED_FAULTS if name != "ratios"),
-        pytest.param("ratios", marks=pytest.mark.thorough),  # a score and an evaluation of each
+        pytest.param("ratios", marks=pytest.mark.thorough),  # two fits, scores and evaluations
     ],
 )
 def test_planted_faults_of_new_sites_and_weights_are_seen(name, monkeypatch):
