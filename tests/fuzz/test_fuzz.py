@@ -220,7 +220,13 @@ PLANTED_FAULTS = {
 
 
 @pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
-@pytest.mark.parametrize("name", PLANTED_FAULTS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(name for name in PLANTED_FAULTS if name != "ratios"),
+        pytest.param("ratios", marks=pytest.mark.thorough),  # two fits, scores and evaluations
+    ],
+)
 def test_planted_faults_of_new_sites_and_weights_are_seen(name, monkeypatch):
     judge, case, target, replacement, fault = PLANTED_FAULTS[name]
     assert judge(case) == []
