@@ -106,7 +106,7 @@ def test_positive_values_make_two_classes_of_several(here):
     assert "grade is severe, in" in run(*arguments).stdout
 
 
-@pytest.mark.parametrize("target", ["stay", "grade"])
+@pytest.mark.parametrize("target", ["stay", pytest.param("grade", marks=pytest.mark.thorough)])
 def test_genomes(here, target, tmp_path):
     """Genomes were checked as bits, which hold two classes."""
     names = [f"g{row}" for row in range(len(here))]

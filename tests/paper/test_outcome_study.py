@@ -93,6 +93,7 @@ def prepared(tmp_path):
     screen_tables._load.cache_clear()
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::icscm.exceptions.IcscmWarning")
 def test_the_study_compares_with_clean(prepared):
     choose = {"kind": ["clean", "half"], "out": ["va"], "method": ["all columns", "screened"]}
