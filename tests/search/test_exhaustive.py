@@ -148,7 +148,7 @@ LEAST = {
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(30), pytest.param(range(30, 150), marks=pytest.mark.thorough)], ids=str
+    "seeds", [range(50), pytest.param(range(50, 150), marks=pytest.mark.thorough)], ids=str
 )
 @pytest.mark.parametrize("model_type", ["conjunction", "disjunction"])
 def test_equals_the_literal_search(model_type, seeds):

@@ -138,7 +138,7 @@ def count_rows(node, labels, place):
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(45), pytest.param(range(45, 180), marks=pytest.mark.thorough)], ids=str
+    "seeds", [range(60), pytest.param(range(60, 180), marks=pytest.mark.thorough)], ids=str
 )
 def test_the_tree_is_the_one_grown_row_by_row(seeds):
     reached, learned_with = Counter(), set()
