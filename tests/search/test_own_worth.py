@@ -11,8 +11,11 @@ from scipy.special import expit
 
 from icscm import InvariantTreeClassifier
 from icscm.engine.counts import CountCube, Layout
+from icscm.screening.outcomes import make_outcome
+from icscm.screening.own_effects import fit_null_model, measure_own_effect
 from icscm.search.worth import MAX_BINS, OwnWorths, merge_bins
 from support.literal.worth import measure_own_worth
+from support.screened import make_screened_table
 
 
 def count(bins, y, environments):
@@ -104,3 +107,32 @@ def test_a_weak_marker_that_is_reversed_somewhere_is_a_shortcut(seed):
     odds_ratios = (12, 0.29, 3, 0.4, 5)
     X, y, environments = simulate(odds_ratios, share=0.08, base=-1.0, seed=seed)
     assert list_rejected(X, y, environments) == {"marker"}
+
+
+def test_columns_that_are_asked_for_later_are_measured_like_all():
+    rng = np.random.default_rng(1)
+    environments, y = rng.integers(0, 4, 500), rng.integers(0, 2, 500)
+    counts = np.concatenate([count(rng.integers(0, 3, 500), y, environments) for _ in range(5)])
+    together = measure(counts)
+    cube = CountCube(np.arange(5), counts, Layout(nominal=True))
+    one_by_one = OwnWorths(SimpleNamespace(count_cubes=lambda: [cube]), None)
+    for column in (3, 0, 4):
+        one_by_one.measure([column, 3])
+        assert one_by_one.pool(column).worth == together.pool(column).worth
+        assert one_by_one.n_columns == 5
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_counts_say_what_the_screen_finds_in_rows(seed):
+    """The screen measures the same statistic from rows, for outcomes of any kind."""
+    rng = np.random.default_rng(seed)
+    environments, bins = rng.integers(0, 5, 900), rng.integers(0, 4, 900)
+    effects = rng.normal(size=(4, 5))
+    y = (rng.random(900) < expit(effects[bins, environments])).astype(int)
+    table = make_screened_table([bins], environments, is_nominal=[True])
+    outcome = make_outcome(y, None, is_number=False)
+    of_rows = measure_own_effect(outcome, table, 0, fit_null_model(outcome, table))
+    of_counts = measure(count(bins, y, environments)).pool(0)
+    assert of_counts.worth.low_share == pytest.approx(of_rows.worth.low_share, rel=1e-6)
+    assert of_counts.worth.p_value == pytest.approx(of_rows.worth.p_value, rel=1e-6)
+    assert of_counts.part == pytest.approx(of_rows.part, rel=1e-6)

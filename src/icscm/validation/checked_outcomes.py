@@ -2,9 +2,9 @@
 
 There is a class for each kind of outcome, with one contract, so that a check-up is made in one way:
 
-    TwoClasses       rates of the positive class; detectable differences of rates
-    SeveralClasses   shares of the classes; detectable differences of the share of the largest one
-    Numbers          means; detectable differences in standard deviations of the outcome
+    CheckedRates     rates of the positive class; detectable differences of rates
+    CheckedShares    shares of the classes; detectable differences of the share of the largest one
+    CheckedMeans     means; detectable differences in standard deviations of the outcome
 
 Each is made of what can be added up over rows, counts or sums of squares by environment.
 """
@@ -187,11 +187,11 @@ class CheckedOutcome(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class TwoClasses:
-    """An outcome of two classes, of which the second is the positive one.
+class _CountedClasses:
+    """Rows by (class, environment), and what follows from these for any number of classes.
 
-    `counts` are the rows by (class, environment). With groups or weights `effective_counts` are
-    those of independent rows that tell as much; None if the rows are independent.
+    With groups or weights `effective_counts` are those of independent rows that tell as much; None
+    if the rows are independent.
     """
 
     classes: tuple[Any, ...]
@@ -208,8 +208,16 @@ class TwoClasses:
 
     @property
     def compared_counts(self) -> Array:
-        """The counts from which rates and differences follow."""
+        """The counts from which shares and differences follow."""
         return self.counts if self.effective_counts is None else self.effective_counts
+
+    def find_sparse_cells(self, labels: Sequence[Any]) -> tuple[SparseCell, ...]:
+        return _find_sparse_classes(self.counts, labels, self.classes)
+
+
+@dataclass(frozen=True, eq=False)
+class CheckedRates(_CountedClasses):
+    """An outcome of two classes, of which the second is the positive one."""
 
     def compute_p_value(self) -> float:
         if self.effective_counts is not None:
@@ -240,36 +248,16 @@ class TwoClasses:
             summaries.append(summary)
         return tuple(summaries)
 
-    def find_sparse_cells(self, labels: Sequence[Any]) -> tuple[SparseCell, ...]:
-        return _find_sparse_classes(self.counts, labels, self.classes)
-
     def compute_power(self, share: float, alpha: float) -> LeafPower:
         return _compute_power_of_rates(self.compared_counts, share, alpha, sizes=self.sizes)
 
 
 @dataclass(frozen=True, eq=False)
-class SeveralClasses:
-    """An outcome of three or more classes, with counts as of two.
+class CheckedShares(_CountedClasses):
+    """An outcome of three or more classes.
 
     What is detectable is said of the largest class and all others together.
     """
-
-    classes: tuple[Any, ...]
-    counts: IntArray
-    effective_counts: FloatArray | None = None
-
-    @property
-    def sizes(self) -> IntArray:
-        return np.asarray(self.counts.sum(axis=0))
-
-    @property
-    def effective_sizes(self) -> FloatArray:
-        return np.asarray(self.compared_counts.sum(axis=0))
-
-    @property
-    def compared_counts(self) -> Array:
-        """The counts from which shares and differences follow."""
-        return self.counts if self.effective_counts is None else self.effective_counts
 
     @property
     def counts_of_largest(self) -> Array:
@@ -297,9 +285,6 @@ class SeveralClasses:
             for code, label in enumerate(labels)
         )
 
-    def find_sparse_cells(self, labels: Sequence[Any]) -> tuple[SparseCell, ...]:
-        return _find_sparse_classes(self.counts, labels, self.classes)
-
     def compute_power(self, share: float, alpha: float) -> LeafPower:
         return _compute_power_of_rates(self.counts_of_largest, share, alpha, sizes=self.sizes)
 
@@ -308,7 +293,7 @@ def make_classes(
     classes: Sequence[Any], counts: IntArray, effective_counts: FloatArray | None = None
 ) -> CheckedOutcome:
     """Make the outcome of classes from the rows by (class, environment)."""
-    make = TwoClasses if len(classes) == 2 else SeveralClasses
+    make = CheckedRates if len(classes) == 2 else CheckedShares
     return make(classes=tuple(classes), counts=counts, effective_counts=effective_counts)
 
 
@@ -376,7 +361,7 @@ def _compute_detectable_differences(tables: Array, alpha: float) -> list[float |
 
 
 @dataclass(frozen=True, eq=False)
-class Numbers:
+class CheckedMeans:
     """An outcome that is a number: the size, mean and variance of each environment.
 
     Means and variances are those of y / `unit`, so that squares of large numbers do not overflow.
@@ -438,7 +423,7 @@ class Numbers:
         )
 
 
-def make_numbers(numbers: FloatArray, rows: SampledRows, *, are_independent: bool) -> Numbers:
+def make_numbers(numbers: FloatArray, rows: SampledRows, *, are_independent: bool) -> CheckedMeans:
     """Make the outcome of numbers from the number and the environment of each row.
 
     The variance of an environment with weights w is n / (n - 1) sum w (y - mean)^2 / sum w.
@@ -452,7 +437,7 @@ def make_numbers(numbers: FloatArray, rows: SampledRows, *, are_independent: boo
     effective_sizes = sizes.astype(np.float64)
     if not are_independent:
         effective_sizes = compute_effective_sizes(scaled[:, np.newaxis], rows)
-    return Numbers(
+    return CheckedMeans(
         sizes=sizes,
         effective_sizes=effective_sizes,
         means=means,
