@@ -13,7 +13,7 @@ from icscm import InvariantTreeClassifier
 from icscm.engine.counts import CountCube, Layout
 from icscm.screening.outcomes import make_outcome
 from icscm.screening.own_effects import fit_null_model, measure_own_effect
-from icscm.search.worth import MAX_BINS, OwnWorths, merge_bins
+from icscm.search.worth import MAX_BINS, OwnWorthMeter, merge_bins
 from support.literal.worth import measure_own_worth
 from support.screened import make_screened_table
 
@@ -27,7 +27,7 @@ def count(bins, y, environments):
 
 def measure(counts, layout=None, design_effects=None):
     cube = CountCube(np.arange(len(counts)), counts, layout or Layout(nominal=True))
-    own_worths = OwnWorths(SimpleNamespace(count_cubes=lambda: [cube]), design_effects)
+    own_worths = OwnWorthMeter(SimpleNamespace(count_cubes=lambda: [cube]), design_effects)
     own_worths.measure(range(len(counts)))
     assert own_worths.n_columns == len(counts)
     return own_worths
@@ -45,12 +45,12 @@ def test_the_worth_is_the_one_measured_row_by_row(seed, n_bins, n_environments):
 
     own = measure(count(bins.tolist(), y.tolist(), environments.tolist())).pool(0)
     if expected is None:
-        assert own.part == 0
-        assert own.worth.p_value == 1
+        assert own.heterogeneity_part == 0
+        assert own.pooled.p_value == 1
         return
-    assert own.part == pytest.approx(expected["part"], abs=1e-9)
-    assert own.worth.p_value == pytest.approx(expected["p_value"], abs=1e-9)
-    assert own.worth.low_share == pytest.approx(expected["low_share"], rel=1e-6, abs=1e-8)
+    assert own.heterogeneity_part == pytest.approx(expected["part"], abs=1e-9)
+    assert own.pooled.p_value == pytest.approx(expected["p_value"], abs=1e-9)
+    assert own.pooled.low_share == pytest.approx(expected["low_share"], rel=1e-6, abs=1e-8)
 
 
 def test_bins_of_numbers_are_merged_and_missing_values_stay_apart():
@@ -65,8 +65,8 @@ def test_bins_of_numbers_are_merged_and_missing_values_stay_apart():
 
 def test_rows_that_count_for_fewer_say_less_exactly():
     counts = np.array([[[[70, 70, 70], [30, 30, 30]], [[30, 30, 30], [70, 70, 70]]]])
-    alone = measure(counts).pool(0).worth
-    grouped = measure(counts, design_effects=np.full(3, 4.0)).pool(0).worth
+    alone = measure(counts).pool(0).pooled
+    grouped = measure(counts, design_effects=np.full(3, 4.0)).pool(0).pooled
     assert grouped.error == pytest.approx(2 * alone.error, rel=0.05)
 
 
@@ -115,10 +115,10 @@ def test_columns_that_are_asked_for_later_are_measured_like_all():
     counts = np.concatenate([count(rng.integers(0, 3, 500), y, environments) for _ in range(5)])
     together = measure(counts)
     cube = CountCube(np.arange(5), counts, Layout(nominal=True))
-    one_by_one = OwnWorths(SimpleNamespace(count_cubes=lambda: [cube]), None)
+    one_by_one = OwnWorthMeter(SimpleNamespace(count_cubes=lambda: [cube]), None)
     for column in (3, 0, 4):
         one_by_one.measure([column, 3])
-        assert one_by_one.pool(column).worth == together.pool(column).worth
+        assert one_by_one.pool(column).pooled == together.pool(column).pooled
         assert one_by_one.n_columns == 5
 
 
@@ -133,6 +133,6 @@ def test_counts_say_what_the_screen_finds_in_rows(seed):
     outcome = make_outcome(y, None, is_number=False)
     of_rows = measure_own_effect(outcome, table, 0, fit_null_model(outcome, table))
     of_counts = measure(count(bins, y, environments)).pool(0)
-    assert of_counts.worth.low_share == pytest.approx(of_rows.worth.low_share, rel=1e-6)
-    assert of_counts.worth.p_value == pytest.approx(of_rows.worth.p_value, rel=1e-6)
-    assert of_counts.part == pytest.approx(of_rows.part, rel=1e-6)
+    assert of_counts.pooled.low_share == pytest.approx(of_rows.worth.low_share, rel=1e-6)
+    assert of_counts.pooled.p_value == pytest.approx(of_rows.worth.p_value, rel=1e-6)
+    assert of_counts.heterogeneity_part == pytest.approx(of_rows.part, rel=1e-6)

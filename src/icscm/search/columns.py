@@ -11,14 +11,22 @@ These are added up by column, bin and environment over the cubes of the leaves:
     leaf 2    ...                                             ...
     sum over the leaves   ----->   heterogeneity of every cut (`icscm.stats.heterogeneity`)
 
-The *share* of a column is the heterogeneity of its worst cut, relative to the deviance that the
-tree explains within environments. A share alone does not make a shortcut: a strong cause whose odds
-ratio is 260 in one place and 1,000 in another has a large one, and a weak marker that is reversed
-in some environments a small one. So it is joined with what the column is *worth* by itself in a new
-environment (`icscm.search.worth`):
+Two things are known of a column then:
 
-    differing   share beyond the tolerance, significantly, and worth less than `NEEDED`
-    reversed    worth less than nothing, significantly, and a share beyond half of the tolerance
+    share   the heterogeneity of its worst cut, given the tree, as a part of the deviance that the
+            tree explains within environments
+    worth   how much of what the column says *by itself* is true in an environment, 1 being all and
+            0 nothing (`icscm.search.worth`); a new environment keeps at least `low_share` of its
+            mean with probability .95
+
+A share alone does not make a shortcut: a strong cause whose odds ratio is 260 in one place and
+1,000 in another has a large one, and a weak marker that is reversed in some environments a small
+one. So there are two reasons to reject a column (`DifferingColumn.find_reason`):
+
+    heterogeneous   its share is beyond the tolerance, its cut differs significantly, and
+                    low_share < `NEEDED`
+    reversed        low_share < 0, its worth differs significantly and by more than `MIN_OWN_PART`
+                    of the null deviance, and its share is beyond half of the tolerance
 
 Of these columns that of the largest share is rejected and the tree grown again without it, until
 none is left: others may have differed only since the tree used this one. Nodes are shared, so that
@@ -47,7 +55,7 @@ from icscm.search.grow import Subtree, TreeSettings, grow, list_leaves, make_bin
 from icscm.search.nodes import Node, NodeUse, make_root
 from icscm.search.records import RejectedColumn
 from icscm.search.split_scanner import SplitFinder, SplitScanner
-from icscm.search.worth import OwnWorth, OwnWorths
+from icscm.search.worth import OwnWorth, OwnWorthMeter
 from icscm.stats.heterogeneity import (
     Heterogeneity,
     compare_cut_effects,
@@ -67,9 +75,10 @@ MAX_COPIES: Final = 100
 # The part of its worth that a column must keep in 19 of 20 new environments: with squared loss,
 # using a column that keeps less does more harm than good.
 NEEDED: Final = 0.5
-# A column that may be reversed is rejected if the heterogeneity of what it says by itself is a
-# larger part of the null deviance, and its share larger than this part of the tolerance.
+# The heterogeneity of what a reversed column says by itself is more than this part of the deviance
+# of a model that knows the environments alone.
 MIN_OWN_PART: Final = 0.01
+# The share of a reversed column is more than this part of the tolerance.
 REVERSED_TOLERANCE: Final = 0.5
 # Digits of effects in the trace.
 EFFECT_DECIMALS: Final = 4
@@ -100,21 +109,28 @@ class DifferingColumn:
     effects: FloatArray
 
     def find_reason(self, own: OwnWorth, *, tolerance: float, n_columns: int) -> str | None:
-        """Find why the column must be rejected, given what it is worth by itself; None if not."""
-        worth = own.worth
+        """Find why the column must be rejected, given what it is worth by itself; None if not.
+
+        The p-value of its cut is corrected for all cuts; that of its worth, of which each column
+        has one, for all columns here.
+        """
+        worth = own.pooled
         differs = self.share > tolerance and self.p_value < CHANCE_LEVEL
         if differs and worth.low_share < NEEDED:
             return "heterogeneous"
-        is_reversed = worth.p_value * n_columns < CHANCE_LEVEL and worth.low_share < 0
-        matters = own.part > MIN_OWN_PART and self.share > tolerance * REVERSED_TOLERANCE
-        return "reversed" if is_reversed and matters else None
+
+        worth_differs = worth.p_value * n_columns < CHANCE_LEVEL
+        worth_matters = own.heterogeneity_part > MIN_OWN_PART
+        if worth_differs and worth_matters and worth.low_share < 0:
+            return "reversed" if self.share > tolerance * REVERSED_TOLERANCE else None
+        return None
 
 
 @dataclass(frozen=True, eq=False)
 class Shortcut:
     """A column that must be rejected, and why: it is `"heterogeneous"` or `"reversed"`."""
 
-    column: DifferingColumn
+    tested: DifferingColumn
     reason: str
 
 
@@ -150,7 +166,7 @@ class ColumnScreen:
         use = NodeUse.TREE if settings.tolerance is None else NodeUse.TREES
         self.root = make_root(self.comparable or source, use)
         design_effects = None if settings.tolerance is None else self._measure_root_design_effects()
-        self._own_worths = OwnWorths(self.root, design_effects)
+        self._own_worth = OwnWorthMeter(self.root, design_effects)
         self.finder = SplitFinder(source.columns, settings)
 
     def reject(self, tolerance: float | None) -> ScreenResult:
@@ -179,10 +195,12 @@ class ColumnScreen:
                 break
             if round_number <= MAX_SINGLE_ROUNDS:
                 # Only the worst; a source that stores copies of it has the same share for these.
-                worst = shortcuts[0].column.share
-                shortcuts = [shortcut for shortcut in shortcuts if shortcut.column.share == worst]
+                worst_share = shortcuts[0].tested.share
+                shortcuts = [
+                    shortcut for shortcut in shortcuts if shortcut.tested.share == worst_share
+                ]
             for shortcut in shortcuts:
-                rejected[shortcut.column.cut.column] = self._describe(shortcut, round_number)
+                rejected[shortcut.tested.cut.column] = self._describe(shortcut, round_number)
 
         n_rounds = round_number - 1
         if n_rounds >= MAX_SINGLE_ROUNDS:
@@ -192,7 +210,10 @@ class ColumnScreen:
     def _allow_again(
         self, rejected: RecordsByColumn, unreplicated: RecordsByColumn, tolerance: float
     ) -> RecordsByColumn:
-        """Allow columns that were rejected early but do not differ without those rejected later."""
+        """Allow columns that were rejected early but do not fail without those rejected later.
+
+        The records are in the order of rejection. The last column failed with all others rejected.
+        """
         differing = [column for column in rejected if column not in unreplicated]
         still_rejected = rejected
         for column in differing[:-1]:
@@ -204,15 +225,15 @@ class ColumnScreen:
     def _list_shortcuts(self, rejected: Iterable[int], tolerance: float) -> list[Shortcut]:
         """List the columns that must be rejected, the worst first."""
         min_share = tolerance * REVERSED_TOLERANCE
-        differing = [column for column in self._test_columns(rejected) if column.share > min_share]
-        self._own_worths.measure([column.cut.column for column in differing])
+        differing = [tested for tested in self._test_columns(rejected) if tested.share > min_share]
+        self._own_worth.measure([tested.cut.column for tested in differing])
         shortcuts: list[Shortcut] = []
-        for column in differing:
-            own = self._own_worths.pool(column.cut.column)
-            n_columns = self._own_worths.n_columns
-            reason = column.find_reason(own, tolerance=tolerance, n_columns=n_columns)
+        for tested in differing:
+            own = self._own_worth.pool(tested.cut.column)
+            n_columns = self._own_worth.n_columns
+            reason = tested.find_reason(own, tolerance=tolerance, n_columns=n_columns)
             if reason is not None:
-                shortcuts.append(Shortcut(column, reason))
+                shortcuts.append(Shortcut(tested, reason))
         return shortcuts
 
     # --- what the trace has -----------------------------------------------------------------------
@@ -222,8 +243,8 @@ class ColumnScreen:
 
         `lowest` and `highest` are the environments of the extreme effects, with these.
         """
-        column = shortcut.column
-        effects = column.effects.tolist()
+        tested = shortcut.tested
+        effects = tested.effects.tolist()
         known_effects = [None if np.isnan(effect) else effect for effect in effects]
         extremes = find_extreme_environments(known_effects)
         lowest = None
@@ -239,12 +260,12 @@ class ColumnScreen:
                 rule,
                 reason=shortcut.reason,
                 round=round_number,
-                heterogeneity_share=column.share,
-                p_value=float(f"{column.p_value:.3g}"),
+                heterogeneity_share=tested.share,
+                p_value=float(f"{tested.p_value:.3g}"),
                 lowest=lowest,
                 highest=highest,
             )
-            for rule in self._list_copied_rules(column.cut)
+            for rule in self._list_copied_rules(tested.cut)
         ]
 
     def _list_copied_rules(self, cut: Cut) -> list[Rule]:

@@ -1,22 +1,26 @@
 """What a column says by itself, and what that is worth in each environment: from counts.
 
-The *own effect* of a column in environment e is that of each of its bins: the positives there in
-the *other* environments, O of n rows, against the number E that the rates of these environments
-alone would predict. With two rows more in each bin, that are positive with the overall rate r, so
-that rare bins have small effects,
+The *own effect* of a column in environment e is that of each of its bins, as the *other*
+environments show it. With n rows there, of which `observed` are positive, and `expected` as many
+as the rates of these environments alone predict, it is the log odds ratio
 
-    effect = log (O + 2 r) / (E + 2 r)  -  log (n - O + 2 (1 - r)) / (n - E + 2 (1 - r))
+    effect = log (observed + 2 r) / (expected + 2 r)
+           - log (n - observed + 2 (1 - r)) / (n - expected + 2 (1 - r))
 
-which is a log odds ratio. Its *worth* s_e in environment e is how much of it is true there, given a
-level of the environment:
+Two rows more in each bin, positive with the overall rate r, make the effects of rare bins small.
 
-    log odds of a row in e = level_e + s_e effect
+The *worth* s_e is how much of these effects is true in environment e, with a level of its own:
+
+    log odds of a row in e = log odds of the rate of e + level_e + s_e effect
+
+One slope s for all environments and their levels are fitted first. Then each environment takes one
+step of Newton's method from there, with the derivative U_e of its log-likelihood by the slope and
+its information J_e:
 
     s_e = s + U_e / J_e        variance 1 / J_e
 
-with one common slope s and one step of Newton's method from it: U_e is the derivative of the
-log-likelihood of environment e by the slope, and J_e its information. `icscm.stats.worth` pools
-s_e over environments. `icscm.screening.own_effects` does the same with rows, for any outcome.
+`icscm.stats.worth` pools s_e over environments. `icscm.screening.own_effects` does the same with
+rows, for any outcome.
 """
 
 from collections.abc import Iterable
@@ -48,14 +52,15 @@ MIN_INFORMATION: Final = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class OwnWorth:
-    """The worth of what a column says by itself, over environments and in a new one.
+    """What a column says by itself is worth this, pooled over environments.
 
-    `part` is its heterogeneity beyond chance, as a part of the deviance of a model that knows the
-    environments alone. Of a column that says nothing, no worth is known.
+    `heterogeneity_part` is by how much the worth differs between environments beyond chance, as a
+    part of the deviance of a model that knows the environments alone. Of a column that says
+    nothing, no worth is known.
     """
 
-    worth: PooledWorth = field(default_factory=PooledWorth)
-    part: float = 0.0
+    pooled: PooledWorth = field(default_factory=PooledWorth)
+    heterogeneity_part: float = 0.0
 
 
 class Counted(Protocol):
@@ -64,8 +69,8 @@ class Counted(Protocol):
     def count_cubes(self) -> Iterable[CountCube]: ...
 
 
-class OwnWorths:
-    """The worth of what columns say by themselves, measured for those that are asked for.
+class OwnWorthMeter:
+    """Measures what columns say by themselves, of those columns that are asked for.
 
     Rows that come in groups count as fewer, by the design effect of each environment.
     """
@@ -75,57 +80,77 @@ class OwnWorths:
         self._design_effects = design_effects
         self._worth_by_column: dict[int, Worth] = {}
         self._null_deviance = 0.0
-        self.n_columns = 0
+        self._n_columns = 0
+
+    @property
+    def n_columns(self) -> int:
+        """The number of all columns; known once a column was measured."""
+        return self._n_columns
 
     def measure(self, columns: Iterable[int]) -> None:
-        """Measure the worth of columns that were not measured before, in one pass over the counts.
-
-        Afterwards `n_columns` is known, how many columns there are in all.
-        """
+        """Measure columns that were not measured before, in one pass over the counts."""
         wanted = [column for column in columns if column not in self._worth_by_column]
         if not wanted:
             return
-        self.n_columns = 0
+        n_columns = 0
         for cube in self._rows.count_cubes():
-            self.n_columns += len(cube.columns)
+            n_columns += len(cube.columns)
             is_wanted = np.isin(cube.columns, wanted)
             if is_wanted.any():
                 self._measure_cube(cube, is_wanted)
+        self._n_columns = n_columns
 
     def _measure_cube(self, cube: CountCube, is_wanted: BoolArray) -> None:
-        """Measure the worth of some columns of a cube."""
+        """Measure some columns of a cube."""
         counts = np.asarray(cube.counts[is_wanted], dtype=np.float64)
         if self._design_effects is not None:
             counts = counts / self._design_effects
-        self._null_deviance = compute_null_deviance(counts[0].sum(axis=0))
+        # Each column counts all rows, so that this is the same for every cube.
+        self._null_deviance = compute_null_deviance(count_outcomes(counts))
         worths = fit_own_worth(merge_bins(counts, cube.layout))
         self._worth_by_column |= zip(cube.columns[is_wanted].tolist(), worths, strict=True)
 
     def pool(self, column: int) -> OwnWorth:
         """Pool the worth of a measured column over environments."""
-        worth = pool_worth(self._worth_by_column[column])
-        return OwnWorth(worth=worth, part=worth.excess / max(self._null_deviance, MIN_INFORMATION))
+        pooled = pool_worth(self._worth_by_column[column])
+        null_deviance = max(self._null_deviance, MIN_INFORMATION)
+        return OwnWorth(pooled=pooled, heterogeneity_part=pooled.excess / null_deviance)
+
+
+def count_outcomes(counts: FloatArray) -> FloatArray:
+    """Count the rows by (outcome, environment), from counts by (column, bin, outcome, environment).
+
+    Each column counts all rows: the first one is as good as any.
+    """
+    return np.asarray(counts[0].sum(axis=0))
 
 
 def merge_bins(counts: FloatArray, layout: Layout) -> FloatArray:
     """Merge the bins of numeric columns to at most `MAX_BINS` of about as many rows.
 
-    Counts are by (column, bin, outcome, environment). Missing values keep their bin, and so do the
-    levels of a category.
+    Counts are by (column, bin, outcome, environment). Missing values keep their bin, the first, and
+    so do the levels of a category. If the rows are ranked by their bin, the rank in the middle of a
+    bin says where it goes.
+
+    >>> one_row_in_each_of_24_bins = np.full((1, 24, 2, 1), 0.5)
+    >>> merge_bins(one_row_in_each_of_24_bins, Layout()).sum(axis=(2, 3)).tolist()
+    [[2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0]]
     """
-    first = int(layout.has_missing)
+    n_missing_bins = int(layout.has_missing)
     n_columns, n_bins = counts.shape[:2]
-    if layout.nominal or layout.is_pair or n_bins - first <= MAX_BINS:
+    if layout.nominal or layout.is_pair or n_bins - n_missing_bins <= MAX_BINS:
         return counts
 
-    n_rows = counts[:, first:].sum(axis=(2, 3))
-    middles = n_rows.cumsum(axis=1) - n_rows / 2
-    totals = np.maximum(n_rows.sum(axis=1, keepdims=True), 1.0)
-    merged_bins = np.minimum((middles / totals * MAX_BINS).astype(np.int64), MAX_BINS - 1)
-    numbers = np.zeros((n_columns, n_bins), dtype=np.int64)
-    numbers[:, first:] = merged_bins + first
-    merged = np.zeros((n_columns, MAX_BINS + first, *counts.shape[2:]))
-    np.add.at(merged, (np.arange(n_columns)[:, np.newaxis], numbers), counts)
+    n_rows = counts[:, n_missing_bins:].sum(axis=(2, 3))
+    middle_ranks = n_rows.cumsum(axis=1) - n_rows / 2
+    n_ranked = np.maximum(n_rows.sum(axis=1, keepdims=True), 1.0)
+    place = (middle_ranks / n_ranked * MAX_BINS).astype(np.int64)
+    new_bin = np.zeros((n_columns, n_bins), dtype=np.int64)
+    new_bin[:, n_missing_bins:] = np.minimum(place, MAX_BINS - 1) + n_missing_bins
+
+    merged = np.zeros((n_columns, n_missing_bins + MAX_BINS, *counts.shape[2:]))
+    column = np.arange(n_columns)[:, np.newaxis]
+    np.add.at(merged, (column, new_bin), counts)
     return merged
 
 
@@ -135,15 +160,17 @@ def fit_own_worth(counts: FloatArray) -> list[Worth]:
     Counts are by (column, bin, outcome, environment). Environments with one outcome only say
     nothing of effects: no worth is known there.
     """
-    n_of_outcome = counts[0].sum(axis=0)
-    has_both = (n_of_outcome > 0).all(axis=0)
-    positives = counts[:, :, 1, has_both]
-    n = counts.sum(axis=2)[:, :, has_both]
-    rates = n_of_outcome[1, has_both] / n_of_outcome[:, has_both].sum(axis=0)
-
-    effects = compute_own_effects(positives, n, rates)
-    fitted = fit_slopes(positives, n, rates=rates, effects=effects)
+    n_of_outcome = count_outcomes(counts)
+    has_both: BoolArray = (n_of_outcome > 0).all(axis=0)
+    bins = CountedBins(
+        positives=counts[:, :, 1, has_both],
+        n_rows=counts.sum(axis=2)[:, :, has_both],
+        rates=n_of_outcome[1, has_both] / n_of_outcome[:, has_both].sum(axis=0),
+    )
+    effects = compute_own_effects(bins)
+    fitted = fit_slopes(bins, effects)
     says_something = np.ptp(effects, axis=(1, 2)) >= MIN_SPREAD
+
     worths: list[Worth] = []
     for column in range(len(counts)):
         values = np.full(len(has_both), np.nan)
@@ -156,21 +183,34 @@ def fit_own_worth(counts: FloatArray) -> list[Worth]:
     return worths
 
 
-def compute_own_effects(positives: FloatArray, n: FloatArray, rates: FloatArray) -> FloatArray:
-    """Compute the effect of each bin on the log odds, from the environments other than e.
+@dataclass(frozen=True, eq=False)
+class CountedBins:
+    """Rows of bins by (column, bin, environment), and the rate of positives of each environment."""
 
-    Positives and rows `n` are by (column, bin, environment), and so are the effects. The formula is
-    above.
+    positives: FloatArray
+    n_rows: FloatArray
+    rates: FloatArray
+
+
+def compute_own_effects(bins: CountedBins) -> FloatArray:
+    """Compute the effect of each bin on the log odds, as the *other* environments show it.
+
+    The effects are by (column, bin, environment):
+
+        log (observed + 2 r) / (expected + 2 r)
+        - log (n - observed + 2 (1 - r)) / (n - expected + 2 (1 - r))
     """
-    observed = sum_others(positives)
-    expected = sum_others(n * rates)
-    n_others = sum_others(n)
-    prior = PRIOR_ROWS * float(positives[0].sum() / max(n[0].sum(), 1.0))
-    negative_prior = PRIOR_ROWS - prior
-    of_positives = np.log((observed + prior) / (expected + prior))
-    unexpected = n_others - expected + negative_prior
-    of_negatives = np.log((n_others - observed + negative_prior) / unexpected)
-    return np.asarray(of_positives - of_negatives)
+    observed = sum_others(bins.positives)
+    expected = sum_others(bins.n_rows * bins.rates)
+    n = sum_others(bins.n_rows)
+
+    # Each column counts all rows, so that the overall rate is that of the first.
+    r = float(bins.positives[0].sum() / max(bins.n_rows[0].sum(), 1.0))
+    prior_positives = PRIOR_ROWS * r
+    prior_negatives = PRIOR_ROWS * (1.0 - r)
+    ratio_of_positives = (observed + prior_positives) / (expected + prior_positives)
+    ratio_of_negatives = (n - observed + prior_negatives) / (n - expected + prior_negatives)
+    return np.asarray(np.log(ratio_of_positives) - np.log(ratio_of_negatives))
 
 
 def sum_others(values: FloatArray) -> FloatArray:
@@ -186,39 +226,73 @@ class FittedSlopes:
     information: FloatArray
 
 
-def fit_slopes(
-    positives: FloatArray, n: FloatArray, *, rates: FloatArray, effects: FloatArray
-) -> FittedSlopes:
+def fit_slopes(bins: CountedBins, effects: FloatArray) -> FittedSlopes:
     """Fit what the effects are worth in each environment.
 
-    All but the rates of the environments are by (column, bin, environment). Common slope and levels
-    are fitted by Newton's method; then each environment takes one step.
+    First one slope for each column and a level for each of its environments, by Newton's method;
+    then each environment takes one step of its own.
     """
-    base = np.log(rates / (1.0 - rates))
-    slopes = np.ones((len(effects), 1, 1))
-    levels = np.zeros((len(effects), 1, len(rates)))
-    for step in range(N_STEPS + 1):
-        scores = base + levels + slopes * effects
-        p = 1.0 / (1.0 + np.exp(-scores))
-        gradients = positives - n * p
-        hessians = n * np.maximum(p * (1.0 - p), MIN_VARIANCE)
-
-        # What the effects say beyond the level of the environment.
-        total_hessians = hessians.sum(axis=1, keepdims=True) + MIN_INFORMATION
-        centres = (hessians * effects).sum(axis=1, keepdims=True) / total_hessians
-        deviations = effects - centres
-        U = (gradients * deviations).sum(axis=1, keepdims=True)
-        J = (hessians * deviations**2).sum(axis=1, keepdims=True) + MIN_INFORMATION
-        if step == N_STEPS:
-            break
-        moves = U.sum(axis=2, keepdims=True) / J.sum(axis=2, keepdims=True)
+    n_columns, _, n_environments = effects.shape
+    slopes = np.ones((n_columns, 1, 1))
+    levels = np.zeros((n_columns, 1, n_environments))
+    for _ in range(N_STEPS):
+        here = differentiate(bins, effects, slopes=slopes, levels=levels)
+        moves = here.U.sum(axis=2, keepdims=True) / here.J.sum(axis=2, keepdims=True)
         moves = np.clip(moves, -MAX_STEP, MAX_STEP)
         slopes = np.clip(slopes + moves, -MAX_WORTH, MAX_WORTH)
-        level_steps = gradients.sum(axis=1, keepdims=True) / total_hessians
-        levels += np.clip(level_steps, -MAX_LEVEL_STEP, MAX_LEVEL_STEP) - centres * moves
+        # The mean effect of an environment is a matter of its level, not of the slope.
+        level_steps = np.clip(here.level_steps, -MAX_LEVEL_STEP, MAX_LEVEL_STEP)
+        levels += level_steps - here.centres * moves
 
-    values = np.clip(slopes + U / J, -MAX_WORTH, MAX_WORTH)
-    return FittedSlopes(values=values[:, 0], information=J[:, 0])
+    here = differentiate(bins, effects, slopes=slopes, levels=levels)
+    values = np.clip(slopes + here.U / here.J, -MAX_WORTH, MAX_WORTH)
+    return FittedSlopes(values=values[:, 0], information=here.J[:, 0])
+
+
+@dataclass(frozen=True, eq=False)
+class Derivatives:
+    """Derivatives of the log-likelihood at some slopes and levels, by (column, 1, environment).
+
+    Attributes
+    ----------
+    U, J : arrays of float
+        The first derivative by the slope, and the information on it, beyond the level.
+    centres : array of float
+        The mean effect of the rows, weighted by their information.
+    level_steps : array of float
+        The step of Newton's method for the level.
+    """
+
+    U: FloatArray
+    J: FloatArray
+    centres: FloatArray
+    level_steps: FloatArray
+
+
+def differentiate(
+    bins: CountedBins, effects: FloatArray, *, slopes: FloatArray, levels: FloatArray
+) -> Derivatives:
+    """Differentiate the log-likelihood by the slope and by the levels.
+
+    With g = positives - n p and h = n p (1 - p) of a bin, and d its effect less the centre,
+
+        U = sum over bins of g d          J = sum over bins of h d^2
+    """
+    n = bins.n_rows
+    log_odds = np.log(bins.rates / (1.0 - bins.rates)) + levels + slopes * effects
+    p = 1.0 / (1.0 + np.exp(-log_odds))
+    g = bins.positives - n * p
+    h = n * np.maximum(p * (1.0 - p), MIN_VARIANCE)
+
+    total_h = h.sum(axis=1, keepdims=True) + MIN_INFORMATION
+    centres = (h * effects).sum(axis=1, keepdims=True) / total_h
+    d = effects - centres
+    return Derivatives(
+        U=(g * d).sum(axis=1, keepdims=True),
+        J=(h * d**2).sum(axis=1, keepdims=True) + MIN_INFORMATION,
+        centres=centres,
+        level_steps=g.sum(axis=1, keepdims=True) / total_h,
+    )
 
 
 def compute_null_deviance(n_of_outcome: FloatArray) -> float:
