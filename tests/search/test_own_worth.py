@@ -10,10 +10,13 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from icscm import InvariantTreeClassifier
-from icscm.engine.counts import CountCube, Layout
+from icscm.engine.counts import CountCube, Cut, Layout
 from icscm.screening.outcomes import make_outcome
 from icscm.screening.own_effects import fit_null_model, measure_own_effect
-from icscm.search.worth import MAX_BINS, OwnWorthMeter, merge_bins
+from icscm.search import columns
+from icscm.search.worth import MAX_BINS, OwnWorth, OwnWorthMeter, merge_bins
+from icscm.stats.worth import PooledWorth
+from support.fitting import fit_quietly
 from support.literal.worth import measure_own_worth
 from support.screened import make_screened_table
 
@@ -86,24 +89,63 @@ def simulate(odds_ratios, *, n_rows=1500, share=0.15, base=-2.0, seed=0):
 
 
 def list_rejected(X, y, environments):
-    tree = InvariantTreeClassifier().fit(X, y, environments=environments)
+    tree = fit_quietly(InvariantTreeClassifier(), X, y, environments)
     return {column.rule.feature for column in tree.trace_.rejected_columns}
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("odds_ratios", [(260, 400, 1000, 2000), (260, 1000, 1000, 260, 400)])
-def test_a_strong_mechanism_is_no_shortcut(odds_ratios, seed):
+def test_a_strong_mechanism_is_no_shortcut(seed, monkeypatch):
     """The mutation 23S C2611T was rejected: odds ratio 260 in America, above 1,000 in Europe.
 
-    It differs by 1.3 % of the deviance, but is strong and points the same way everywhere.
+    Its share is beyond the tolerance, and without it in the tree the effect of the cause differs,
+    so that both were rejected. But by itself it is strong and points the same way everywhere.
     """
-    X, y, environments = simulate(odds_ratios, seed=seed)
+    X, y, environments = simulate(
+        (260, 2000, 260, 2000, 260, 2000), n_rows=4000, share=0.5, base=-3.0, seed=seed
+    )
     assert list_rejected(X, y, environments) == set()
+    monkeypatch.setattr(columns, "NEEDED", np.inf)  # whatever is left of its worth
+    assert list_rejected(X, y, environments) == {"marker", "cause"}
+
+
+@pytest.mark.parametrize("odds_ratios", [(260, 400, 1000, 2000), (260, 1000, 1000, 260, 400)])
+def test_odds_ratios_in_the_hundreds_are_kept(odds_ratios):
+    X, y, environments = simulate(odds_ratios)
+    assert list_rejected(X, y, environments) == set()
+
+
+LOST = PooledWorth(p_value=1e-4, low=0.4, mean=1.0)
+KEPT = PooledWorth(p_value=1e-4, low=0.6, mean=1.0)
+REVERSED = PooledWorth(p_value=1e-4, low=-0.1, mean=1.0)
+REVERSED_BY_CHANCE = PooledWorth(p_value=0.01, low=-0.1, mean=1.0)
+
+
+@pytest.mark.parametrize(
+    ("share", "p_value", "worth", "part", "reason"),
+    [
+        (0.02, 0.01, LOST, 0.0, "heterogeneous"),
+        (0.02, 0.01, KEPT, 0.0, None),  # strong everywhere
+        (0.02, 0.20, LOST, 0.0, None),  # its differences may be chance
+        (0.009, 0.01, LOST, 0.0, None),  # within the tolerance
+        (0.009, 0.01, REVERSED, 0.02, "reversed"),
+        (0.009, 0.90, REVERSED, 0.02, "reversed"),
+        (0.004, 0.01, REVERSED, 0.02, None),  # less than half of the tolerance
+        (0.009, 0.01, REVERSED, 0.005, None),  # it says hardly anything
+        (0.009, 0.01, REVERSED_BY_CHANCE, 0.02, None),  # one of ten columns
+        (0.009, 0.01, LOST, 0.02, None),
+    ],
+)
+def test_a_column_is_rejected_for_one_of_two_reasons(share, p_value, worth, part, reason):
+    tested = columns.DifferingColumn(
+        cut=Cut(0, 0, negated=False), share=share, p_value=p_value, effects=np.zeros(3)
+    )
+    own = OwnWorth(pooled=worth, heterogeneity_part=part)
+    assert tested.find_reason(own, tolerance=0.01, n_columns=10) == reason
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_weak_marker_that_is_reversed_somewhere_is_a_shortcut(seed):
-    """A marker with odds ratios from .29 to 12 was kept, since it explained little."""
+    """A marker with odds ratios from .29 to 12."""
     odds_ratios = (12, 0.29, 3, 0.4, 5)
     X, y, environments = simulate(odds_ratios, share=0.08, base=-1.0, seed=seed)
     assert list_rejected(X, y, environments) == {"marker"}

@@ -161,7 +161,7 @@ def fit_own_worth(counts: FloatArray) -> list[Worth]:
     nothing of effects: no worth is known there.
     """
     n_of_outcome = count_outcomes(counts)
-    has_both: BoolArray = (n_of_outcome > 0).all(axis=0)
+    has_both = np.asarray((n_of_outcome > 0).all(axis=0))
     bins = CountedBins(
         positives=counts[:, :, 1, has_both],
         n_rows=counts.sum(axis=2)[:, :, has_both],
