@@ -1,6 +1,6 @@
 """Rounds that were measured serve other tolerances; results are the same, bit for bit."""
 
-from dataclasses import replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -142,6 +142,71 @@ def test_other_rows_have_another_digest(rows):
     digests = {change(rows, what).compute_digest() for what in CHANGES}
     assert len(digests | {rows.compute_digest()}) == len(CHANGES) + 1
     assert replace(rows).compute_digest() == rows.compute_digest()
+
+
+def list_fields(record, parents=()):
+    """List the fields of a record and of the records in it, each as a path of names."""
+    paths = []
+    for field in fields(record):
+        value = getattr(record, field.name)
+        path = (*parents, field.name)
+        paths += list_fields(value, path) if is_dataclass(value) else [path]
+    return paths
+
+
+def change_field(record, path):
+    """Change one value of a record, or of a record in it, and nothing else."""
+    name, *rest = path
+    value = getattr(record, name)
+    if rest:
+        return replace(record, **{name: change_field(value, rest)})
+    if isinstance(value, np.ndarray):
+        changed = value.copy()
+        changed.flat[-1] = not changed.flat[-1] if value.dtype == bool else changed.flat[-1] + 1
+    elif isinstance(value, bool):
+        changed = not value
+    elif isinstance(value, tuple):
+        changed = (*value, "more")
+    else:
+        changed = value + 1
+    return replace(record, **{name: changed})
+
+
+@pytest.mark.parametrize("has_clusters", [False, True])
+def test_any_field_of_the_rows_changes_their_digest(rows, has_clusters):
+    """Fields that are added later, too; but for the names of columns, which measure nothing."""
+    if has_clusters:
+        rows = change(rows, "clusters")
+    paths = list_fields(rows)
+    assert ("table", "columns", "bins") in paths
+    assert (("table", "clusters", "numbers") in paths) == has_clusters
+    paths.remove(("table", "names"))
+    if not has_clusters:
+        paths.remove(("table", "clusters"))  # None; its change is tested above
+    digests = {change_field(rows, path).compute_digest() for path in paths}
+    assert len(digests | {rows.compute_digest()}) == len(paths) + 1
+
+    renamed = replace(rows, table=replace(rows.table, names=("a", "b")))
+    assert renamed.compute_digest() == rows.compute_digest()
+
+
+@pytest.mark.parametrize("value", [[1], {"a": 1}, np.array(["a"], dtype=object), object()])
+def test_what_has_no_digest_is_an_error(rows, value):
+    """What is abridged by `repr` made other rows look the same."""
+    with pytest.raises(TypeError, match="has no digest"):
+        replace(rows, seed=value).compute_digest()
+
+
+def test_values_are_not_mistaken_for_each_other(rows):
+    @dataclass(frozen=True)
+    class Pair:
+        first: object
+        second: object
+
+    values = [None, "None", 1, 1.0, "1", True, (1, 2), ((1,), 2), (1, (2,)), "1, 2", Pair(1, 2)]
+    values += [Pair(2, 1), np.array([1, 2]), np.array([[1, 2]]), np.array([1.0, 2.0])]
+    digests = {replace(rows, seed=value).compute_digest() for value in values}
+    assert len(digests) == len(values)
 
 
 def test_the_rounds_of_other_rows_are_forgotten(rows):

@@ -141,12 +141,12 @@ def say_what_fails(monkeypatch, find_worst):
     """Replace the judge of a round: `find_worst` says which of its columns must be rejected."""
 
     class Judge:
-        def __init__(self, start, **_options):
-            self.start = start
+        def __init__(self, baseline, **_options):
+            self.baseline = baseline
 
         def judge(self, columns, *, number):
             del number
-            scores = np.zeros((self.start.rows.table.n_rows, 1))
+            scores = np.zeros((self.baseline.rows.table.n_rows, 1))
             measured = SimpleNamespace(
                 fitted=SimpleNamespace(columns=columns, scores=scores),
                 model=SimpleNamespace(explained=1.0),

@@ -15,7 +15,7 @@ from icscm.engine.counts import RowSource
 from icscm.estimators.selector_tables import make_tables
 from icscm.screening.content import number_by_appearance, sort_by_content
 from icscm.screening.outcomes import make_outcome
-from icscm.screening.rounds import FinishedScreen, deal_rows, run_screen
+from icscm.screening.rounds import ScreenState, deal_rows, run_screen
 from icscm.screening.screened_table import read_table
 from icscm.search.comparable import make_determining_record
 from icscm.search.records import RejectedColumn
@@ -88,7 +88,7 @@ def screen_columns(
     )
 
 
-def make_records(screen: FinishedScreen, source: RowSource) -> list[RejectedColumn]:
+def make_records(screen: ScreenState, source: RowSource) -> list[RejectedColumn]:
     """Make the records of the rejected columns, in the order of rejection."""
     by_round = sorted(screen.rejected.items(), key=lambda item: item[1])
     records = []

@@ -36,7 +36,7 @@ from icscm.report.wording.screening import describe_round
 from icscm.screening.content import number_by_appearance, sort_by_content
 from icscm.screening.measuring import MeasuredRounds
 from icscm.screening.outcomes import Outcome, make_outcome
-from icscm.screening.rounds import MAX_ROWS, FinishedScreen, deal_rows, run_screen
+from icscm.screening.rounds import MAX_ROWS, ScreenState, deal_rows, run_screen
 from icscm.screening.screened_table import ScreenedTable, read_table
 from icscm.sources.columns import OpenColumns, open_columns
 from icscm.stats.replication import describe_lone
@@ -289,7 +289,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
             is_number=values.is_number,
         )
         seed = draw_seed(self.random_state)
-        screen = FinishedScreen(n_columns=self.n_features_in_)
+        screen = ScreenState(n_columns=self.n_features_in_)
         if self.environments_ is not None:
             fold_numbers = self._deal_rows(X, table, values, opened.groups, order, seed)
             rows = choose_rows(table.n_rows, seed)
@@ -312,7 +312,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
         """The memory of rounds that screens of the same rows share; None if there is none."""
         return None
 
-    def _announce(self, screen: FinishedScreen) -> None:
+    def _announce(self, screen: ScreenState) -> None:
         """Tell who watches the progress what the last round has rejected."""
         last_round = screen.rounds[-1]
         names = [format_name(self._names[column]) for column in last_round.rejected]
@@ -357,7 +357,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
 
     def _keep(
         self,
-        screen: FinishedScreen,
+        screen: ScreenState,
         outcome: Outcome,
         opened: OpenColumns,
     ) -> None:
@@ -392,7 +392,7 @@ class InvariantFeatureSelector(SelectorViews, SelectorMixin, BaseEstimator):  # 
         classes: list[Any] = self.classes_.tolist()
         return classes
 
-    def _warn(self, screen: FinishedScreen) -> None:
+    def _warn(self, screen: ScreenState) -> None:
         """Warn of what limits the screen."""
         if self.environments_ is None:
             warn(

@@ -28,7 +28,7 @@ from icscm.screening.reasons import (
     ONE_INFORMS,
     TOO_LITTLE_DATA,
 )
-from icscm.screening.rounds import FinishedScreen, JudgedColumn
+from icscm.screening.rounds import JudgedColumn, ScreenState
 from icscm.tables.suspicion import EMPTY
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class ScreenTables:
 
 
 def decide(
-    screen: FinishedScreen,
+    screen: ScreenState,
     column: int,
     *,
     names: Sequence[str | int],
@@ -97,7 +97,7 @@ def decide(
     return ColumnVerdict(Verdict.REJECTED if rejects_undecided else Verdict.CANNOT_TELL, reason)
 
 
-def explain_rejection(screen: FinishedScreen, column: int, names: Sequence[str | int]) -> str:
+def explain_rejection(screen: ScreenState, column: int, names: Sequence[str | int]) -> str:
     """Return why a round rejected a column."""
     if column in screen.groups:
         others = [format_name(names[other]) for other in screen.groups[column] if other != column]
@@ -108,7 +108,7 @@ def explain_rejection(screen: FinishedScreen, column: int, names: Sequence[str |
 
 
 def make_tables(
-    screen: FinishedScreen,
+    screen: ScreenState,
     outcome: Outcome,
     columns: BinnedColumns,
     *,
@@ -268,7 +268,7 @@ def describe_extremes(effects: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def list_rounds(
-    screen: FinishedScreen,
+    screen: ScreenState,
     outcome: Outcome,
     names: Sequence[str | int],
 ) -> list[dict[str, Any]]:

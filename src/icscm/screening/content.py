@@ -29,38 +29,53 @@ def sort_by_content(
     group, if rows belong together.
     """
     hashes = hash_rows(table, values, weights)
-    hashes = add_members(hashes, table.places.numbers)
+    hashes = mix_in_sets(hashes, table.places.numbers)
     if groups is not None:
-        hashes = add_members(hashes, groups)
+        hashes = mix_in_sets(hashes, groups)
     return np.argsort(hashes, kind="stable")
 
 
 def hash_rows(table: ScreenedTable, values: Array, weights: FloatArray | None) -> Hashes:
     """Hash the bins, the rank of the outcome and the weight of each row."""
-    salt_of_columns = make_salt(table.n_columns + 2)
-    *salts, salt_of_values, salt_of_weights = salt_of_columns
-    hashes = np.zeros(table.n_rows, dtype=np.uint64)
-    for bins, salt in zip(table.columns.bins, salts, strict=True):
-        _kernels.hash_column(bins.astype(np.float64), salt, hashes)
+    salts = make_salt(table.n_columns + 2)
+    column_salts = salts[:-2]
+    outcome_salt, weight_salt = salts[-2:]
+
+    hashes = np.zeros(table.n_rows, dtype=np.uint64)  # `hash_column` adds to it in place
+    for bins, column_salt in zip(table.columns.bins, column_salts, strict=True):
+        _kernels.hash_column(bins.astype(np.float64), column_salt, hashes)
     ranks = np.unique(values, return_inverse=True)[1]
-    _kernels.hash_column(ranks.astype(np.float64), salt_of_values, hashes)
+    _kernels.hash_column(ranks.astype(np.float64), outcome_salt, hashes)
     if weights is not None:
-        _kernels.hash_column(weights, salt_of_weights, hashes)
+        _kernels.hash_column(weights, weight_salt, hashes)
     return hashes
 
 
-def add_members(hashes: Hashes, numbers: IntArray) -> Hashes:
-    """Hash rows with all that are in the same set, whose number `numbers` has for each row.
+def mix_in_sets(hashes: Hashes, set_of_row: IntArray) -> Hashes:
+    """Mix the hash of each row with the hash of its set: of its environment, or of its group.
 
-    A set is known by the sum of its rows' hashes, whatever its number and their order.
+    `set_of_row` has the number of each row's set. The hash of a set is the sum of its rows' hashes,
+    so that neither its number nor the order of its rows matters:
+
+        hash of a set = scramble(sum of scramble(hash of a row))
+        new hash of a row = scramble(hash of the row + hash of its set)
     """
-    sums = np.zeros(int(numbers.max(initial=0)) + 1, dtype=np.uint64)
-    np.add.at(sums, numbers, scramble(hashes))
-    return scramble(hashes + scramble(sums)[numbers])
+    # The hash of a row is a sum over its values. A sum of such sums would not tell which row has
+    # which value, and sums of sets and rows could cancel. So each is scrambled before it is added,
+    # and the result, a sum as well, before it is used.
+    n_sets = int(set_of_row.max(initial=0)) + 1
+    sums = np.zeros(n_sets, dtype=np.uint64)
+    np.add.at(sums, set_of_row, scramble(hashes))
+    set_hashes = scramble(sums)
+    return scramble(hashes + set_hashes[set_of_row])
 
 
 def scramble(hashes: Hashes) -> Hashes:
-    """Spread the differences of hashes over all of their bits, so that sums hide none."""
+    """Spread the differences of hashes over all of their bits.
+
+    Mixing spreads a difference to higher bits only, and then folds these back onto the lower ones.
+    Done twice, every bit depends on all bits before.
+    """
     return np.asarray(_kernels.mix(_kernels.mix(hashes)))
 
 

@@ -1,15 +1,19 @@
 """The rounds of a screen: judge all columns, reject the worst, and again without it.
 
-A *shortcut* is a column whose effect on the outcome differs between environments. In each round a
-model is cross-fitted on the columns that are left, and what each column that it uses is worth is
-measured (`icscm.screening.measuring`). Each is judged (`icscm.screening.evidence`), and of those
-that fail the one whose worth differs most is rejected. Only one at a time: while a shortcut is in
-the model, the worth of all other columns is measured beside it. If none fails, groups of columns
-are judged (`icscm.screening.copies`). In the end, columns that were rejected early are allowed
-again if they do not fail without those that were rejected later (`allow_again`).
+A *shortcut* is a column whose effect on the outcome differs between environments. The *worth* of a
+column in an environment is the part of what a model says of the column that is true there: 1 if all
+of it is, 0 if nothing, and below 0 if the effect is reversed (`icscm.screening.worth`).
+
+In each round a model is cross-fitted on the columns that are left, and what each column that it
+uses is worth is measured (`icscm.screening.measuring`). Each is judged
+(`icscm.screening.evidence`), and of those that fail the one whose worth differs most is rejected.
+Only one at a time: while a shortcut is in the model, the worth of all other columns is measured
+beside it. If none fails, groups of columns are judged (`icscm.screening.copies`). In the end,
+columns that were rejected early are allowed again if they do not fail without those that were
+rejected later (`allow_again`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
@@ -33,10 +37,10 @@ from icscm.screening.evidence import (
 )
 from icscm.screening.giveaways import Giveaways, find_giveaways, pool_lone_levels
 from icscm.screening.measuring import (
+    Baseline,
     MeasuredRound,
     MeasuredRounds,
     ScreenedRows,
-    Start,
     measure_round,
 )
 from icscm.screening.outcomes import Numbers, Outcome
@@ -64,7 +68,12 @@ MAX_ROWS: Final = 200_000
 class JudgedColumn:
     """A column in the last round that judged it.
 
-    `worth` is by environment. Times the difference of `contrast` it is the effect of a rule there.
+    `worth` is by environment, and `contrast` is about a rule such as `age > 63`. In environment e
+
+        effect of the rule = worth.values[e] * contrast.difference
+
+    is the difference in score between rows where the rule is true and rows where it is false, all
+    other columns held fixed.
     """
 
     evidence: Evidence
@@ -91,8 +100,10 @@ class ScreenRound:
 
 
 @dataclass(frozen=True, eq=False)
-class FinishedScreen:
-    """All that a screen has found, by the number of the column.
+class ScreenState:
+    """All that a screen has found so far, by the number of the column.
+
+    Each round makes a new state from the one before; the state after the last is the result.
 
     Attributes
     ----------
@@ -111,7 +122,8 @@ class FinishedScreen:
     rounds : list of ScreenRound
         In their order.
     is_complete : bool
-        Whether the last round rejected nothing; False if the screen was interrupted.
+        False if Ctrl-C ended the screen before its end, which comes when a round rejects nothing or
+        no column is left. A state before the end says True.
     lone_environment : int or None
         The environment that has nearly all information on the outcome: nothing can be compared
         then, and nothing was screened.
@@ -136,9 +148,9 @@ def run_screen(
     tolerance: float,
     seed: int,
     n_jobs: int | None,
-    announce: Callable[[FinishedScreen], None] = lambda _: None,
+    announce: Callable[[ScreenState], None] = lambda _: None,
     memory: MeasuredRounds | None = None,
-) -> FinishedScreen:
+) -> ScreenState:
     """Screen the columns of a table; `announce` is told of the rounds that are done.
 
     Screens of the same rows at other tolerances may share a `memory` of the rounds that they have
@@ -146,57 +158,79 @@ def run_screen(
     """
     lone = find_lone_environment(count_classes(outcome, table))
     if lone is not None:
-        return FinishedScreen(n_columns=table.n_columns, lone_environment=lone)
+        return ScreenState(n_columns=table.n_columns, lone_environment=lone)
     rows = ScreenedRows(outcome, table, fold_numbers, seed=seed)
-    start = recall_start(memory, rows, n_jobs=n_jobs)
-    screen = FinishedScreen(
+    baseline = recall_baseline(memory, rows, n_jobs=n_jobs)
+    state = ScreenState(
         n_columns=table.n_columns,
-        giveaways=start.giveaways,
-        own_effects=start.own_effects,
-        rejected=dict.fromkeys(start.giveaways.determining, 0),
+        giveaways=baseline.giveaways,
+        own_effects=baseline.own_effects,
+        rejected=dict.fromkeys(baseline.giveaways.determining, 0),
     )
-    judge = RoundJudge(start, tolerance=tolerance, n_jobs=n_jobs, memory=memory)
-    columns = choose_columns(screen)
-    if not len(columns):
-        return screen
-    screen = run_round(screen, columns, judge)
-    announce(screen)
+    judge = RoundJudge(baseline, tolerance=tolerance, n_jobs=n_jobs, memory=memory)
+    states = iterate_rounds(state, judge)
+
+    # The first round is outside of `try`: Ctrl-C must raise there, since there is nothing to show.
+    first = next(states, None)
+    if first is None:
+        return state
+    state = first
+    announce(state)
     try:
         with ending_early():
-            while screen.rounds[-1].rejected:
-                columns = choose_columns(screen)
-                if not len(columns):
-                    break
-                screen = run_round(screen, columns, judge)
-                announce(screen)
-            return allow_again(screen, judge)
+            for state in states:
+                announce(state)
+            return allow_again(state, judge)
     except KeyboardInterrupt as stopped:
         if not is_ctrl_c(stopped):
             raise
-        return replace(screen, is_complete=False)
+        return replace(state, is_complete=False)
 
 
-def recall_start(memory: MeasuredRounds | None, rows: ScreenedRows, *, n_jobs: int | None) -> Start:
+def iterate_rounds(start: ScreenState, judge: "RoundJudge") -> Iterator[ScreenState]:
+    """Run rounds until one rejects nothing or no column is left; yield the state after each.
+
+    It yields instead of returning the last, so that an interrupted screen has the rounds so far.
+    """
+    state = start
+    while True:
+        columns = choose_columns(state)
+        if not len(columns):
+            return
+        state = run_round(state, columns, judge)
+        yield state
+        if not state.rounds[-1].rejected:
+            return
+
+
+def recall_baseline(
+    memory: MeasuredRounds | None, rows: ScreenedRows, *, n_jobs: int | None
+) -> Baseline:
     """Return what is measured before the first round, from the memory if it is there."""
-    measure = partial(start_screen, rows, n_jobs=n_jobs)
-    return measure() if memory is None else memory.recall_start(rows, measure)
+    measure = partial(measure_baseline, rows, n_jobs=n_jobs)
+    return measure() if memory is None else memory.recall_baseline(rows, measure)
 
 
-def start_screen(rows: ScreenedRows, *, n_jobs: int | None) -> Start:
+def measure_baseline(rows: ScreenedRows, *, n_jobs: int | None) -> Baseline:
     """Find what gives the environment away, and measure what columns say by themselves."""
     giveaways = find_giveaways(rows.table)
     table = pool_lone_levels(rows.table, giveaways.pooled_levels)
-    null = fit_null_model(rows.outcome, table)
-    own_effects = measure_own_effects(rows.outcome, table, null, giveaways, n_jobs=n_jobs)
-    return Start(
-        rows=replace(rows, table=table), giveaways=giveaways, null=null, own_effects=own_effects
+    null_model = fit_null_model(rows.outcome, table)
+    own_effects = measure_own_effects(rows.outcome, table, null_model, giveaways, n_jobs=n_jobs)
+    return Baseline(
+        rows=replace(rows, table=table),
+        giveaways=giveaways,
+        null_model=null_model,
+        own_effects=own_effects,
     )
 
 
 def count_classes(outcome: Outcome, table: ScreenedTable) -> CountArray:
-    """Count rows by (class, environment); of several classes the first against the others.
+    """Count rows by (class, environment), with two classes: 0 for "no" and 1 for "yes".
 
-    A number has no classes: its rows are counted as if half of them were of each.
+    Of several classes "yes" is the first of them, and "no" all others. A number has no classes: as
+    if half of its rows were of each, all rows are counted for both. That is twice as many as there
+    are, but only proportions matter to `find_lone_environment`.
     """
     n_rows = np.bincount(table.places.numbers, minlength=table.places.count)
     if isinstance(outcome, Numbers):
@@ -208,7 +242,7 @@ def count_classes(outcome: Outcome, table: ScreenedTable) -> CountArray:
 def measure_own_effects(
     outcome: Outcome,
     table: ScreenedTable,
-    null: NullModel,
+    null_model: NullModel,
     giveaways: Giveaways,
     *,
     n_jobs: int | None,
@@ -216,21 +250,21 @@ def measure_own_effects(
     """Measure what columns say by themselves: of a wide table those that say most."""
     candidates = list(range(table.n_columns))
     if table.n_columns > MAX_MEASURED:
-        candidates = find_strongest(outcome, table, null, n_columns=MAX_MEASURED)
+        candidates = find_strongest(outcome, table, null_model, n_columns=MAX_MEASURED)
     determining = set(giveaways.determining)
     measured = [column for column in candidates if column not in determining]
     effects = run_in_threads(
-        lambda column: measure_own_effect(outcome, table, column, null), measured, n_jobs
+        lambda column: measure_own_effect(outcome, table, column, null_model), measured, n_jobs
     )
     return dict(zip(measured, effects, strict=True))
 
 
-def choose_columns(screen: FinishedScreen) -> IntArray:
+def choose_columns(state: ScreenState) -> IntArray:
     """Choose the columns of the next round: those left that say most by themselves."""
-    remaining = [column for column in screen.own_effects if column not in screen.rejected]
+    remaining = [column for column in state.own_effects if column not in state.rejected]
     largest = [
         max(effect.strength, effect.worth.excess)
-        for effect in (screen.own_effects[column] for column in remaining)
+        for effect in (state.own_effects[column] for column in remaining)
     ]
     strongest = np.argsort(-np.array(largest), kind="stable")[:MAX_MODELLED]
     return np.sort(np.array(remaining, dtype=np.int64)[strongest])
@@ -266,15 +300,15 @@ class RoundJudge:
     Screens of the same rows at other tolerances may share the `memory` of measured rounds.
     """
 
-    start: Start
+    baseline: Baseline
     tolerance: float
     n_jobs: int | None
     memory: MeasuredRounds | None
 
     def judge(self, columns: IntArray, *, number: int) -> JudgedRound:
         """Measure a round in which these columns are left, and find what must be rejected."""
-        measured = recall_round(self.memory, self.start, columns, n_jobs=self.n_jobs)
-        rows = self.start.rows
+        measured = recall_round(self.memory, self.baseline, columns, n_jobs=self.n_jobs)
+        rows = self.baseline.rows
         standard = Standard(
             tolerance=self.tolerance,
             n_columns=len(columns),
@@ -295,51 +329,51 @@ class RoundJudge:
         return JudgedRound(columns=judged, worst=worst, measured=measured)
 
 
-def run_round(screen: FinishedScreen, columns: IntArray, judge: RoundJudge) -> FinishedScreen:
+def run_round(state: ScreenState, columns: IntArray, judge: RoundJudge) -> ScreenState:
     """Judge the columns that are left, and reject the worst of those that fail."""
-    number = len(screen.rounds) + 1
+    number = len(state.rounds) + 1
     judged = judge.judge(columns, number=number)
     rejected = judged.worst
     groups = dict.fromkeys(rejected, rejected) if len(rejected) > 1 else {}
     screen_round = make_round(judged, number=number, rejected=tuple(rejected))
     return replace(
-        screen,
-        judged=screen.judged | judged.columns,
-        rejected=screen.rejected | dict.fromkeys(rejected, number),
-        groups=screen.groups | groups,
-        rounds=[*screen.rounds, screen_round],
+        state,
+        judged=state.judged | judged.columns,
+        rejected=state.rejected | dict.fromkeys(rejected, number),
+        groups=state.groups | groups,
+        rounds=[*state.rounds, screen_round],
     )
 
 
-def allow_again(screen: FinishedScreen, judge: RoundJudge) -> FinishedScreen:
+def allow_again(state: ScreenState, judge: RoundJudge) -> ScreenState:
     """Allow columns that were rejected early but do not fail without those rejected later.
 
     While a shortcut is in the model, the worth of a cause beside it may differ, too. Each column
     that was rejected by itself, but in the last round that rejected any, is put back to those that
     are left. If none fails then, it is allowed.
     """
-    last_round = max(screen.rejected.values(), default=0)
+    last_round = max(state.rejected.values(), default=0)
     early = [
         column
-        for column, number in screen.rejected.items()
-        if 0 < number < last_round and column not in screen.groups
+        for column, number in state.rejected.items()
+        if 0 < number < last_round and column not in state.groups
     ]
     for column in early:
-        rejected = {other: screen.rejected[other] for other in screen.rejected if other != column}
-        without = replace(screen, rejected=rejected)
+        rejected = {other: state.rejected[other] for other in state.rejected if other != column}
+        without = replace(state, rejected=rejected)
         columns = choose_columns(without)
         if column not in columns:
             continue
-        number = len(screen.rounds) + 1
+        number = len(state.rounds) + 1
         judged = judge.judge(columns, number=number)
         if judged.worst:
             continue
-        screen = replace(
+        state = replace(
             without,
-            judged=screen.judged | judged.columns,
-            rounds=[*screen.rounds, make_round(judged, number=number, allowed=(column,))],
+            judged=state.judged | judged.columns,
+            rounds=[*state.rounds, make_round(judged, number=number, allowed=(column,))],
         )
-    return screen
+    return state
 
 
 def make_round(
@@ -362,10 +396,10 @@ def make_round(
 
 
 def recall_round(
-    memory: MeasuredRounds | None, start: Start, columns: IntArray, *, n_jobs: int | None
+    memory: MeasuredRounds | None, baseline: Baseline, columns: IntArray, *, n_jobs: int | None
 ) -> MeasuredRound:
     """Return what is measured while these columns are left, from the memory if it is there."""
-    measure = partial(measure_round, start, columns, n_jobs=n_jobs)
+    measure = partial(measure_round, baseline, columns, n_jobs=n_jobs)
     return measure() if memory is None else memory.recall_round(columns, measure)
 
 
@@ -388,8 +422,8 @@ def judge_columns(
 
 def find_failing_group(measured: MeasuredRound, standard: Standard) -> list[int]:
     """Find the group of doubtful columns whose common worth differs most, if any fails."""
-    start = measured.start
-    rows = start.rows
+    baseline = measured.baseline
+    rows = baseline.rows
     bound = standard.needed - REVERSED_BELOW
     doubtful = [
         column
@@ -397,12 +431,12 @@ def find_failing_group(measured: MeasuredRound, standard: Standard) -> list[int]
         if standard.is_own_below(measurement.evidence.own, bound)
     ]
     effects = {
-        column: compute_own_effects(rows.outcome, rows.table, column, start.null)
+        column: compute_own_effects(rows.outcome, rows.table, column, baseline.null_model)
         for column in doubtful
     }
     failing: dict[tuple[int, ...], float] = {}
     for group in map(tuple, find_groups(effects, rows.table.places)):
-        pooled = measured.measure_group(group)
+        pooled = measured.recall_group(group)
         if (
             pooled.p_value < CHANCE_LEVEL / standard.n_columns
             and pooled.low_share < standard.needed
