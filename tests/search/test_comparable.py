@@ -83,6 +83,9 @@ def test_paths_can_be_counted_before_all_rows(table):
     """Then all rows are counted first, since these show which columns are rejected."""
     source, _ = open_table(table, [*"abcd", "region"])
     comparable = make_comparable(source, needs_replication=True)
+    assert not comparable.is_examined
+    with pytest.raises(RuntimeError, match="before all rows were counted"):
+        comparable.list_rejected()
     (cube,) = comparable.count_cubes((source.columns.make_binned_rule(Cut(0, 0, negated=False)),))
     assert cube.columns.tolist() == [0, 1, 2, 3]
     assert comparable.list_rejected() == [4]

@@ -9,7 +9,7 @@ from scipy.stats.contingency import association
 from icscm.stats.giveaways import (
     compute_chance_of_constancy,
     compute_cramers_v,
-    determine_environment,
+    find_determining,
     find_giveaways,
     find_lone_bins,
 )
@@ -41,29 +41,29 @@ def stack(counts):
     ],
 )
 def test_what_determines_the_environment(counts, expected):
-    assert determine_environment(stack(counts)).tolist() == [expected]
+    assert find_determining(stack(counts)).tolist() == [expected]
     assert determines_environment(stack(counts)[0]) is expected
 
 
 def test_a_column_that_small_environments_happen_not_to_vary_in_is_kept():
     """A level of one row in ten was rejected where two other environments had three rows each."""
     counts = [[900, 100], [3, 0], [3, 0]]
-    assert not determine_environment(stack(counts)).any()
+    assert not find_determining(stack(counts)).any()
     assert compute_chance_of_constancy(stack(counts))[0] == pytest.approx(0.54, abs=0.02)
 
     # the same environments, each of a thousand rows, would have shown it
-    assert determine_environment(stack([[900, 100], [1000, 0], [1000, 0]])).all()
+    assert find_determining(stack([[900, 100], [1000, 0], [1000, 0]])).all()
 
 
 def test_a_rare_level_is_no_giveaway():
     """A gene in one genome of a thousand varies in one environment only, as it must."""
-    assert not determine_environment(stack([[332, 1], [333, 0], [334, 0]])).any()
-    assert determine_environment(stack([[313, 20], [333, 0], [334, 0]])).all()
+    assert not find_determining(stack([[332, 1], [333, 0], [334, 0]])).any()
+    assert find_determining(stack([[313, 20], [333, 0], [334, 0]])).all()
 
 
 def test_bins_that_lie_in_the_same_environment_tell_it_from_no_other():
     """With 99 % of the rows in one environment every bin lies there, and nothing is told."""
-    assert not determine_environment(stack([[495, 495], [5, 5]])).any()
+    assert not find_determining(stack([[495, 495], [5, 5]])).any()
 
 
 def test_two_levels_of_five_rows_do_not_speak_for_a_column_of_rare_levels():
@@ -74,15 +74,15 @@ def test_two_levels_of_five_rows_do_not_speak_for_a_column_of_rare_levels():
     rare = np.ones(70, dtype=int)
     first = [5, 0, *rare, *(0 * rare)]
     second = [0, 5, *(0 * rare), *rare]
-    assert not determine_environment(stack([first, second, [0, 0, *rare, *rare]])).any()
+    assert not find_determining(stack([first, second, [0, 0, *rare, *rare]])).any()
 
 
 def test_numbers_whose_ranges_do_not_overlap_determine_the_environment():
     """Children at one hospital, adults at the other: no age is at both."""
     ages = [[20, 20, 20, 0, 0, 0], [0, 0, 0, 30, 30, 30]]
-    assert determine_environment(stack(ages)).all()
+    assert find_determining(stack(ages)).all()
     overlapping = [[20, 20, 20, 3, 0, 0], [0, 0, 0, 30, 30, 30]]
-    assert not determine_environment(stack(overlapping)).any()
+    assert not find_determining(stack(overlapping)).any()
 
 
 @st.composite
@@ -102,7 +102,7 @@ def draw_counts(draw):
 @given(draw_counts())
 def test_all_columns_at_once_are_judged_as_one_by_one(counts):
     expected = [determines_environment(column) for column in counts]
-    assert determine_environment(counts).tolist() == expected
+    assert find_determining(counts).tolist() == expected
 
 
 @given(draw_counts(), st.randoms(use_true_random=False))
@@ -110,7 +110,7 @@ def test_neither_the_order_of_environments_nor_that_of_bins_matters(counts, rand
     bins = random.sample(range(counts.shape[1]), counts.shape[1])
     environments = random.sample(range(counts.shape[2]), counts.shape[2])
     shuffled = counts[:, bins][:, :, environments]
-    assert np.array_equal(determine_environment(shuffled), determine_environment(counts))
+    assert np.array_equal(find_determining(shuffled), find_determining(counts))
 
 
 def test_lone_bins_have_five_rows_nearly_all_in_one_environment():
@@ -138,4 +138,4 @@ def test_a_column_determines_the_environment_or_nearly_does_but_not_both():
     counts = np.concatenate([stack(site), stack(nearly), stack(unrelated)])
     giveaways = find_giveaways(counts)
     assert giveaways.is_determining.tolist() == [True, False, False]
-    assert giveaways.is_nearly.tolist() == [False, True, False]
+    assert giveaways.is_nearly_determining.tolist() == [False, True, False]

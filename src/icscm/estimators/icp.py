@@ -231,8 +231,7 @@ class InvariantCausalPrediction(SelectorMixin, BaseEstimator):  # type: ignore[m
             table, no_outcome, environments, environment_labels=self.environments_
         )
         columns = ComparableColumns(source)
-        for _ in columns.count_cubes():
-            pass
+        columns.examine()
         self._comparable = np.setdiff1d(np.arange(self.n_features_in_), columns.list_rejected())
         names = self._get_names()
         self.rejected_ = [names[column] for column in columns.list_rejected()]

@@ -44,7 +44,7 @@ def find_giveaways(table: ScreenedTable) -> Giveaways:
         if of_column.is_determining[0]:
             determining.append(column)
             continue
-        if of_column.is_nearly[0]:
+        if of_column.is_nearly_determining[0]:
             nearly.append(column)
         if table.columns.is_nominal[column]:
             lone_bins = np.flatnonzero(statistics.find_lone_bins(counts))

@@ -531,9 +531,10 @@ def make_trace(
     """Make the trace of a search over a source; `parts` are other fields of it.
 
     Parts may have notes of their own, which are taken instead of the source's. `comparable` knows
-    the columns that were rejected before the search, which come first.
+    the columns that were rejected before the search, which come first; it knows none where the
+    search did not count all rows by column, as when it stops before its first scan.
     """
-    if comparable is not None:
+    if comparable is not None and comparable.is_examined:
         rejected_columns = (*comparable.list_records(), *parts.get("rejected_columns", ()))
         notes = (*parts.get("notes", source.notes), *comparable.list_notes())
         parts |= {"rejected_columns": rejected_columns, "notes": notes}

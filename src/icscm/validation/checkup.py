@@ -461,7 +461,7 @@ def _find_giveaways(X: Any, environments: Any, names: Sequence[str | int]) -> _G
             copies = [names[copy] for copy in opened.source.columns.list_copies(column)]
             if giveaways.is_determining[position]:
                 determining += copies
-            elif giveaways.is_nearly[position]:
+            elif giveaways.is_nearly_determining[position]:
                 nearly += copies
     return _Giveaways(determining=frozenset(determining), nearly=frozenset(nearly))
 
@@ -568,7 +568,7 @@ def _find_strongest(source: RowSource) -> list[Association]:
             mark_giveaway(
                 association,
                 determines=bool(giveaways.is_determining[0]),
-                is_nearly_determining=bool(giveaways.is_nearly[0]),
+                is_nearly_determining=bool(giveaways.is_nearly_determining[0]),
             )
         )
     return associations
